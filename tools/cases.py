@@ -189,7 +189,7 @@ CASES = {
     ),
     54: (
         "Coordinator or party killed or stopped in any round, or a link lost, between the decision that a "
-        "round counts and the delivery of its result",
+        "round counts and the delivery of its result; a session that ends by itself with its update out",
         "Everybody counted is told, or can ask until the grace is over; nobody is told the opposite; all of "
         "the last round hear its end",
     ),

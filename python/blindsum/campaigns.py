@@ -29,6 +29,9 @@ class Tally:
         Results that parties were told.
     kills, cuts : int
         Machines that were killed; connections, and lines between servers, that broke.
+    ended : int
+        Sessions of parties that ended by themselves: a party gave up, another process took its place, or its
+        program was stopped.
     rollbacks, restored : int
         Parties and servers that came back with records of an earlier time, and coordinators with a store
         of one.
@@ -50,6 +53,7 @@ class Tally:
     results: int
     kills: int
     cuts: int
+    ended: int
     rollbacks: int
     restored: int
     lies: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,29 @@ if TYPE_CHECKING:
     # A coordinator without a model needs no NumPy, which takes as much memory as the rest of it.
     from blindsum.arrays import Vector
     from blindsum.rounds import Array
+
+
+logger = logging.getLogger("blindsum")
+
+
+@dataclass(frozen=True)
+class ModelStart:
+    """The model that a coordinator starts from.
+
+    Attributes
+    ----------
+    kind : str
+        ``"zeros"``, ``"given"`` (by ``model``), ``"store"`` (the job goes on), ``"parties"`` (the job goes
+        on, and only its parties have the model), or ``"none"`` (the job keeps no model).
+    version : int
+        Its version: the number of sums that are in it.
+    hash : str
+        Its hash, 64 hexadecimal digits, as in a status; empty for ``"parties"`` and ``"none"``.
+    """
+
+    kind: str
+    version: int
+    hash: str
 
 
 class Coordinator:
@@ -77,6 +101,8 @@ class Coordinator:
         The URLs of all three servers; empty if it is alone.
     hosts : tuple of str
         The host names and addresses in its certificate. Parties must connect to one of them.
+    starts_from : ModelStart
+        The model that the next sum starts from, which the logger ``blindsum`` also names (level INFO).
 
     Raises
     ------
@@ -121,6 +147,14 @@ class Coordinator:
         self.address = self._native.address
         self.hosts = tuple(self._native.hosts)
         self.servers = tuple(servers)
+        self.starts_from = ModelStart(*self._native.starts_from)
+        logger.info(
+            "job %r: starts from %s (model version %d, hash %s)",
+            spec.job,
+            _STARTS[self.starts_from.kind],
+            self.starts_from.version,
+            self.starts_from.hash or "not known here",
+        )
 
     def statuses(self, quiet_after: float = math.inf) -> Iterator[dict[str, Any] | None]:
         """Give the status of the job after every change, until the coordinator has stopped.
@@ -130,7 +164,9 @@ class Coordinator:
 
         A status is plain data. In it, ``connected`` lists the parties that are connected, and ``min_parties``
         is how many a round needs. ``lost`` lists parties whose connection was lost since the latest round was
-        offered, and ``unconfirmed`` survivors of the latest sum that have not confirmed it. ``warning`` is
+        offered. ``left`` says by name why parties have left by themselves and have not come back; the text
+        comes from them. ``unconfirmed`` lists survivors of the latest sum that have not confirmed it.
+        ``warning`` is
         what the operator must do soon, such as to renew a revocation list: while it is out of date no round
         begins, and none counts as failed. ``blocked`` says for whom or what the job waits after a round
         without a result, or before a round can end; ``warning`` has it, too. ``state`` is ``"running"``,
@@ -182,6 +218,16 @@ class Coordinator:
         if error is None:
             for _ in self.statuses():
                 pass
+
+
+_STARTS = {
+    "zeros": "zeros; give model= to start from yours",
+    "given": "the model that was given",
+    "store": "the model of the store",
+    "parties": "a model that only the parties have",
+    "none": "nothing: the job keeps no model",
+}
+"""Kinds of :class:`ModelStart` in words."""
 
 
 def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:

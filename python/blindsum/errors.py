@@ -129,6 +129,55 @@ class ResultMissed(RoundAborted):
         self.only_me = False
 
 
+class RoundUnknown(BlindsumError):
+    """An update of this party is out, and whether it counts in the round is not known here.
+
+    It is no :class:`RoundAborted`: the update may be in the sum. Do not give the same update again as if it
+    were lost, and count it where a budget of privacy is kept. A party that is started again with its
+    ``state_dir`` is told what became of the round; without one, the coordinator's store knows
+    (:func:`blindsum.coordinator.stored_rounds`).
+
+    Attributes
+    ----------
+    round, number : int
+        The round.
+    reason : str
+        Why it is not known: the coordinator was not reached any more, another process has taken this party's
+        place, this party has left or refuses to go on, or the coordinator does not know the round.
+    """
+
+    def __init__(self, round: int, reason: str) -> None:
+        super().__init__(
+            f"round {round}: this party's update is out, and whether it counts is not known here: {reason}; "
+            "start the party again with its state folder to be told, or ask who runs the coordinator"
+        )
+        self.round = round
+        self.number = round
+        self.reason = reason
+
+
+class SubmitError(BlindsumError):
+    """An update was given to a round that takes none. It was dropped.
+
+    Attributes
+    ----------
+    number : int
+        The round.
+    state : str
+        Why: ``"submitted"`` (this party has submitted an update before, and that one counts), ``"over"`` (the
+        round has ended for this party), ``"sits out"`` (this party said that it gives no update), or
+        ``"not begun"`` (the round has not begun for this party).
+    rule : str
+        The same in words, with what to do.
+    """
+
+    def __init__(self, number: int, state: str, rule: str) -> None:
+        super().__init__(f"round {number}: {rule}")
+        self.number = number
+        self.state = state
+        self.rule = rule
+
+
 class PolicyError(BlindsumError):
     """The coordinator asked for something that this party's policy does not allow.
 

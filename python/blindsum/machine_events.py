@@ -74,7 +74,8 @@ class RoundLost:
     number : int
         The round.
     error : BlindsumError
-        Why; a :class:`blindsum.ResultMissed` if this party's update counts.
+        Why; a :class:`blindsum.ResultMissed` if this party's update counts, and a
+        :class:`blindsum.RoundUnknown` if it is out and whether it counts is not known here.
     """
 
     number: int

@@ -186,12 +186,15 @@ class PartyMachine:
         now: float | None = None,
         wall: float | None = None,
     ) -> None:
-        """Give this party's update to a round that began. If the round is over, the update is dropped.
+        """Give this party's update to a round that began.
 
         Raises
         ------
         blindsum.InputError
             An update or a weight as :meth:`Round.submit` refuses them; another one may be submitted then.
+        blindsum.SubmitError
+            An update was submitted already, the round is over (an event says how), or has not begun for this
+            party. The update of this call was dropped.
         """
         spec = self.spec
         if spec is None:
@@ -203,12 +206,22 @@ class PartyMachine:
         """Confirm that the result of a round was taken, or is not wanted: it is not told again."""
         self._native.took(number, *_clocks(now, wall))
 
-    def abandon(self, number: int, *, now: float | None = None, wall: float | None = None) -> None:
-        """Take no further part in a round: the others go on without this party."""
-        self._native.abandon(number, *_clocks(now, wall))
+    def abandon(
+        self,
+        number: int,
+        refused: str | None = None,
+        *,
+        now: float | None = None,
+        wall: float | None = None,
+    ) -> None:
+        """Take no further part in a round: the coordinator is told at once, and the others go on.
+
+        ``refused`` is as for :meth:`blindsum.Round.skip`.
+        """
+        self._native.abandon(number, refused, *_clocks(now, wall))
 
     def leave(self, *, now: float | None = None, wall: float | None = None) -> None:
-        """Leave the job."""
+        """Leave the job. :meth:`frames` has the last frame, which tells the coordinator."""
         self._native.leave(*_clocks(now, wall))
 
     def tick(self, *, now: float | None = None, wall: float | None = None) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from blindsum import _native, checks
 from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
 from blindsum.equality import Comparable
-from blindsum.errors import Fault, RoundAborted
+from blindsum.errors import Fault, RoundAborted, RoundUnknown, SubmitError
 from blindsum.options import Integers, Quantised
 from blindsum.spec import JobSpec
 
@@ -150,6 +150,9 @@ class Round:
     lost : blindsum.RoundAborted or blindsum.Fault or None
         Why the round gave this party no result, once :meth:`submit`, :meth:`result` or :meth:`outcome` has
         found out.
+    unknown : blindsum.RoundUnknown or None
+        Why it is not known here whether the update counts, once :meth:`result` or :meth:`outcome` has raised
+        it.
     """
 
     def __init__(self, native: _native.Round, spec: JobSpec, clipping: ClippingLog) -> None:
@@ -157,8 +160,10 @@ class Round:
         self._spec = spec
         self._clipping = clipping
         self._outcome: RoundResult | None = None
-        self._abandoned = False
+        self._submitted = False
+        self._sits_out = False
         self.lost: RoundAborted | Fault | None = None
+        self.unknown: RoundUnknown | None = None
         self.number = native.number
         self.parties = tuple(native.parties)
 
@@ -173,7 +178,8 @@ class Round:
     @property
     def submitted(self) -> bool:
         """Whether the result may be waited for: an update was given, here or before a crash."""
-        return self._outcome is None and not self._abandoned and not self.needs_update
+        is_open = self._outcome is None and self.unknown is None and not self._sits_out
+        return is_open and not self.needs_update
 
     @property
     def needs_update(self) -> bool:
@@ -184,7 +190,9 @@ class Round:
         """Give this party's update and return as soon as it is checked.
 
         The memory is copied once, in the native core, so that it may be used again at once. If the round is
-        over already, e.g. because training took too long, the update is dropped and :attr:`lost` says why.
+        over already, e.g. because training took too long, the update is dropped and :attr:`lost` says why. If
+        an update was sent before a crash, that one counts; the first one given now is dropped, and the log
+        says so.
 
         Parameters
         ----------
@@ -199,12 +207,31 @@ class Round:
         blindsum.InputError
             A wrong size, NaN, infinities, integers out of range, or a weight beyond ``max_weight``;
             another update may be submitted then.
+        blindsum.SubmitError
+            An update was submitted already, the result is there, the round was lost, or this party sits it
+            out. The update of this call was dropped.
         """
+        if self._sits_out:
+            raise SubmitError(self.number, "sits out", SITS_OUT)
+        if self.lost is not None or self._outcome is not None or self.unknown is not None:
+            raise SubmitError(self.number, "over", OVER)
+        if self._submitted:
+            raise SubmitError(self.number, "submitted", SUBMITTED)
+        if not self.needs_update:
+            self._submitted = True
+            log_dropped(self._spec.job, self.number)
+            return
         vector, whole = checked_update(self._spec, update, weight)
+        self._submit(vector, whole)
+
+    def _submit(self, vector: Vector | IntegerVector, whole: int) -> None:
+        """Hand an update in that was checked."""
         try:
             self._native.submit(vector, whole)
         except (RoundAborted, Fault) as error:
             self._lose(error)
+        else:
+            self._submitted = True
 
     def result(self, timeout: float | None = None) -> Array | None:
         """Wait for the weighted mean of the survivors' updates, shape ``(dim,)``.
@@ -212,7 +239,8 @@ class Round:
         It is float32, or float64 where values have more than 24 bits (:attr:`RoundResult.mean`); the exact
         sum of integers is in :meth:`outcome`. ``None`` where the round was lost for this party: too few were
         left, somebody broke the protocol, the coordinator was started again, or the others went on without
-        it. :attr:`lost` says which, and the next round begins with the same model.
+        it. :attr:`lost` says which, and the next round begins with the same model. It is also ``None``
+        after :meth:`skip`.
 
         Parameters
         ----------
@@ -222,6 +250,9 @@ class Round:
 
         Raises
         ------
+        blindsum.RoundUnknown
+            The update is out, and the session or this party's part in the round ended before the coordinator
+            said whether it counts.
         blindsum.WaitTimeoutError
             ``timeout`` is over; the call may be repeated.
         """
@@ -242,10 +273,14 @@ class Round:
             The round gave no sum, or goes on without this party.
         blindsum.Fault
             Somebody broke the protocol.
+        blindsum.RoundUnknown
+            As for :meth:`result`.
         blindsum.WaitTimeoutError
             ``timeout`` is over; the call may be repeated.
         """
         self._wait(timeout)
+        if self._sits_out:
+            raise RoundAborted(self.number, "this party gave no update", only_me=True)
         if self._outcome is None:
             assert self.lost is not None
             raise self.lost
@@ -253,12 +288,17 @@ class Round:
 
     def _wait(self, timeout: float | None) -> None:
         """Wait until there is a result, or the round is lost."""
-        if self.lost is not None or self._outcome is not None:
+        if self.unknown is not None:
+            raise self.unknown
+        if self.lost is not None or self._outcome is not None or self._sits_out:
             return
         try:
             self._outcome = self._native.result(timeout)
         except (RoundAborted, Fault) as error:
             self._lose(error)
+        except RoundUnknown as error:
+            self.unknown = error.with_traceback(None)
+            raise self.unknown from None
         else:
             self._clipping.tell(self.number, self._outcome.clipped)
             for warning in self._outcome.warnings:
@@ -268,10 +308,54 @@ class Round:
         # A traceback has this round in its frames, which would keep the model until garbage is collected.
         self.lost = error.with_traceback(None)
 
+    def skip(self, refused: str | None = None) -> None:
+        """Sit the round out: the coordinator is told at once, and the others go on without this party.
+
+        Nothing happens after an update was submitted. :meth:`Session.rounds` does the same for a round that
+        is left by ``continue`` or by an exception before :meth:`submit`.
+
+        Parameters
+        ----------
+        refused
+            Why there is no update where one was refused, e.g. ``"it is not finite"``; the coordinator logs
+            it, so it must not say anything of the data. ``None`` says that there is none in this round.
+        """
+        if self.needs_update:
+            self._sits_out = True
+            self._native.skip(refused)
+
     def abandon(self) -> None:
-        """Take no further part in the round: the others go on without this party."""
-        self._abandoned = True
-        self._native.abandon()
+        """Take no further part in the round.
+
+        Before :meth:`submit` this is :meth:`skip`. After it the update may count all the same:
+        :meth:`result` raises :class:`blindsum.RoundUnknown` then.
+        """
+        if self.needs_update:
+            self.skip()
+            return
+        if self._outcome is None and self.lost is None and self.unknown is None and not self._sits_out:
+            self.unknown = RoundUnknown(self.number, "this party's program has abandoned the round")
+        self._native.skip(None)
+
+
+SUBMITTED = "an update was submitted already, and this one was dropped: a round takes one update of a party"
+"""What :meth:`Round.submit` says the second time."""
+
+OVER = "the round is over for this party, and this update was dropped: submit to the next round"
+"""What :meth:`Round.submit` says after the end of a round."""
+
+SITS_OUT = "this party sits the round out, and this update was dropped: submit to the next round"
+"""What :meth:`Round.submit` says after :meth:`Round.skip`."""
+
+
+def log_dropped(job: str, number: int) -> None:
+    """Say that an update was dropped since an earlier process of the party has sent one."""
+    logger.warning(
+        "job %r, round %d: an update was sent before this party was started again; that one counts, and the "
+        "one given now is dropped",
+        job,
+        number,
+    )
 
 
 def checked_update(spec: JobSpec, update: object, weight: object) -> tuple[Vector | IntegerVector, int]:
@@ -326,3 +410,27 @@ class ClippingLog:
                 bound, advice = f"max_norm = {spec.encoding.max_norm:g}", LONGER
         text = "job %r, round %d: %s (%s); the mean does not have what was cut off: %s"
         logger.warning(text, spec.job, number, what, bound, advice)
+
+
+MIN_NETWORK = 16
+"""A model of fewer coordinates is hardly a network."""
+
+
+class ZerosLog:
+    """Warns once if the first model of a job is all zeros: networks do not learn from there."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._looks = spec.model_update != "none" and spec.dim >= MIN_NETWORK
+
+    def look_at(self, current: Round, version: int) -> None:
+        """Look at the model of the first round that this party gets."""
+        looks, self._looks = self._looks, False
+        if not looks or version > 0 or current.model.any():
+            return
+        logger.warning(
+            "job %r, round %d: the model that the job starts from is all zeros. A linear model can learn "
+            "from zeros, a network with hidden layers does not. Start the coordinator with another model: "
+            "blindsum serve --model FILE, or Coordinator(model=...)",
+            current._spec.job,
+            current.number,
+        )

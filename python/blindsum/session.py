@@ -18,7 +18,7 @@ from typing import Self, TypeAlias
 from blindsum import _native, checks
 from blindsum.errors import BlindsumError, ConfigError, Fault, PolicyError, RoundAborted, WaitTimeoutError
 from blindsum.pki import AnyPath, Identity, pem_files
-from blindsum.rounds import Array, ClippingLog, Round, logger
+from blindsum.rounds import Array, ClippingLog, Round, ZerosLog, logger
 from blindsum.spec import JobSpec, protocols
 
 OnLost: TypeAlias = Callable[[BlindsumError], object]
@@ -170,6 +170,7 @@ class Session:
         self.name = native.name
         self.spec = JobSpec.from_dict(json.loads(native.spec))
         self._clipping = ClippingLog(self.spec)
+        self._zeros = ZerosLog(self.spec)
 
     def next_round(self, timeout: float | None = None) -> Round | None:
         """Wait for the next round; ``None`` if there will be no more.
@@ -191,6 +192,11 @@ class Session:
             This party takes no part in a round; or (:class:`blindsum.ResultMissed`) its update counts in a
             round from before it was started again, whose result it did not get. The call may be repeated, for
             the next round.
+        blindsum.RoundUnknown
+            The update of a round from before this party was started again is out, and the coordinator does
+            not know that round. The call may be repeated.
+        blindsum.SessionClosedError
+            The session was closed, or an earlier call raised why it ended, which this error repeats.
         """
         found = self._next_round(timeout)
         if isinstance(found, BlindsumError):
@@ -202,7 +208,9 @@ class Session:
         native = self._native.next_round(timeout)
         if native is None or isinstance(native, BlindsumError):
             return native
-        return Round(native, self.spec, self._clipping)
+        current = Round(native, self.spec, self._clipping)
+        self._zeros.look_at(current, native.model_version)
+        return current
 
     @property
     def final_model(self) -> Array | None:
@@ -223,7 +231,7 @@ class Session:
         for good or cannot be trusted, a state folder that cannot be written.
 
         A round that is left without :meth:`Round.submit`, by ``continue`` or by an exception, goes on
-        without this party.
+        without this party, as after :meth:`Round.skip`.
 
         Parameters
         ----------
@@ -235,6 +243,9 @@ class Session:
 
         Raises
         ------
+        blindsum.RoundUnknown
+            The update of a round is out whose result the body did not ask for, and whether it counts is not
+            known here. :meth:`Round.result` raises it where the body asks.
         blindsum.NetworkError
             The coordinator is lost for too long, or refuses this party.
         """
@@ -252,8 +263,7 @@ class Session:
             try:
                 yield found
             finally:
-                if found.needs_update:
-                    found.abandon()
+                found.skip()
             if found.lost is not None:
                 lost(found.lost)
             else:
@@ -275,8 +285,12 @@ class Session:
         self._native.reload()
 
     def close(self) -> None:
-        """Leave the job; a round under way goes on without this party."""
-        self._native.close()
+        """Leave the job and tell the coordinator, for which this waits two seconds at most.
+
+        A round under way goes on without this party, unless its update is out: :meth:`Round.result` raises
+        :class:`blindsum.RoundUnknown` then.
+        """
+        self._native.close("closed")
 
     def __enter__(self) -> Self:
         return self
@@ -287,7 +301,13 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        # The coordinator is told what ended this party, and nothing of the error's text, which may show data.
+        if kind is None or issubclass(kind, GeneratorExit):
+            self._native.close("closed")
+        elif issubclass(kind, KeyboardInterrupt | SystemExit):
+            self._native.close("stopped")
+        else:
+            self._native.close(f"its program ended with {kind.__name__}")
 
 
 OF_ONE_ROUND = (PolicyError, RoundAborted, Fault)

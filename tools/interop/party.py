@@ -457,9 +457,8 @@ class Party:
     def _on_round_aborted(self, aborted: Any) -> None:
         a = self.active
         if a and a.number == aborted.round:
-            self._over(
-                a.number, "aborted", reason=aborted.reason, only_you=aborted.only_you, counted=aborted.counted
-            )
+            why = {name: getattr(aborted, name) for name in ("reason", "only_you", "counted", "unknown")}
+            self._over(a.number, "aborted", **why)
 
     def _on_job_done(self, done: Any) -> None:
         self.job_done = done.model

@@ -36,7 +36,7 @@ mod traffic;
 #[cfg(test)]
 mod testing;
 
-pub use error::{JobError, PolicyError, StoreError};
+pub use error::{JobError, NoUpdateTaken, PolicyError, StoreError};
 pub use model::{Model, history_len, model_len, sealed_len};
 
 use std::time::Duration;

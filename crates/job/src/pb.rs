@@ -30,6 +30,7 @@ frames!(PartyFrame, party_frame:
     ModelChunk(ModelChunk),
     ModelRefused(ModelRefused),
     NonceOpening(NonceOpening),
+    Leaving(Leaving),
 );
 
 frames!(CoordinatorFrame, coordinator_frame:

@@ -164,6 +164,9 @@ pub struct JobStatus {
     /// Parties whose connection was lost since the latest round was offered, and that have not come back.
     #[serde(default)]
     pub lost: Vec<String>,
+    /// Parties that have left the job by themselves and have not come back, and why; for people.
+    #[serde(default)]
+    pub left: BTreeMap<String, String>,
     /// The round under way, or else the latest one.
     pub round: Option<RoundReport>,
 }

@@ -62,6 +62,12 @@ pub enum NetError {
         /// What was waited for.
         what: &'static str,
     },
+    /// The party cannot go on in the job. An earlier call gave the error itself.
+    #[error("this party has left the job: {reason}")]
+    Ended {
+        /// The first reason.
+        reason: String,
+    },
     /// The party has left the job, or the job is over.
     #[error("this party has left the job")]
     Left,

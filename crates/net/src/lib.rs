@@ -49,7 +49,7 @@ pub mod store;
 use blindsum_job::{chunks, fingerprint, hex, seconds};
 
 pub use blindsum_job::chunks::CHUNK;
-pub use blindsum_job::{JobError, Model, PolicyError, StoreError, report};
+pub use blindsum_job::{JobError, Model, NoUpdateTaken, PolicyError, StoreError, report};
 pub use error::NetError;
 pub use estimate::{Task, memory};
 pub use limits::Limits;

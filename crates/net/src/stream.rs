@@ -55,7 +55,14 @@ impl<S> Watched<S> {
 
     fn note<T>(&self, result: &Poll<io::Result<T>>) {
         if let Poll::Ready(Err(error)) = result {
-            let _ = self.traffic.error.set(error.to_string());
+            let text = match error.kind() {
+                // Else a library's own words, with a link to its documentation.
+                io::ErrorKind::UnexpectedEof => {
+                    "the connection was closed at the other end without a goodbye".into()
+                }
+                _ => error.to_string(),
+            };
+            let _ = self.traffic.error.set(text);
         }
     }
 }

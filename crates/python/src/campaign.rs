@@ -74,6 +74,7 @@ fn named(tally: &Tally) -> Vec<(&'static str, u64)> {
         ("results", tally.results),
         ("kills", tally.kills),
         ("cuts", tally.cuts),
+        ("ended", tally.ended),
         ("rollbacks", tally.rollbacks),
         ("restored", tally.restored),
         ("lies", tally.lies),

@@ -1,12 +1,11 @@
 //! A coordinator of one job.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use blindsum_net::coordinator::{self, Config, JobConfig};
-use blindsum_net::report::{JobStatus, RoundState};
+use blindsum_net::report::JobStatus;
 use blindsum_net::{Limits, Membership, NetError, Reload};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -15,18 +14,13 @@ use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{Notify, broadcast, watch};
 
 use crate::errors::{OrRaise, raise};
+use crate::feed::{Feed, News};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::HomeOnly;
 use crate::spec::{read_fields, read_job};
 use crate::vectors::read_model;
 use crate::wait::{abandonable, locked, patiently};
-
-/// What happens at a coordinator.
-enum Event {
-    Status(Box<JobStatus>),
-    Ended(Result<(), NetError>),
-}
 
 /// A coordinator that runs on threads of its own.
 #[pyclass(frozen, module = "blindsum._native")]
@@ -37,9 +31,12 @@ pub struct Coordinator {
     /// The host names and addresses that its certificate is for.
     #[pyo3(get)]
     hosts: Vec<String>,
+    /// Where the model comes from that the job starts from, its version and its hash.
+    #[pyo3(get)]
+    starts_from: (String, u64, String),
     reload: Reload,
     stop: Arc<Notify>,
-    events: Mutex<Receiver<Event>>,
+    feed: Arc<Feed>,
     runtime: Mutex<HomeOnly<Runtime>>,
 }
 
@@ -95,19 +92,31 @@ pub fn serve(
     })?;
     let coordinator = started.or_raise(py)?;
     let address = coordinator.address().to_string();
+    let start = coordinator.starts_from(&job).map(|start| {
+        let origin = start.origin.as_str().to_owned();
+        (origin, start.version, start.hash.clone())
+    });
+    let starts_from = start.ok_or_else(|| PyRuntimeError::new_err("the job is not served"))?;
     let (hosts, reload) = (coordinator.hosts().to_vec(), coordinator.reload());
     let status = coordinator.status(&job);
     let status = status.zip(coordinator.ends(&job));
     let (status, ends) = status.ok_or_else(|| PyRuntimeError::new_err("the job is not served"))?;
-    let (sender, events) = channel();
+    let feed = Arc::new(Feed::default());
     let stop = Arc::new(Notify::new());
-    runtime.spawn(watch_over(coordinator, status, ends, stop.clone(), sender));
+    runtime.spawn(watch_over(
+        coordinator,
+        status,
+        ends,
+        stop.clone(),
+        feed.clone(),
+    ));
     Ok(Coordinator {
         address,
         hosts,
+        starts_from,
         reload,
         stop,
-        events: Mutex::new(events),
+        feed,
         runtime: Mutex::new(HomeOnly::new(runtime)),
     })
 }
@@ -118,25 +127,19 @@ async fn watch_over(
     mut status: watch::Receiver<JobStatus>,
     mut ends: broadcast::Receiver<Arc<JobStatus>>,
     stop: Arc<Notify>,
-    events: Sender<Event>,
+    feed: Arc<Feed>,
 ) {
-    let mut last_end: Option<Arc<JobStatus>> = None;
     let mut tell = |status: &mut watch::Receiver<JobStatus>| {
-        // Nobody may listen any more.
-        let tell = |status: JobStatus| drop(events.send(Event::Status(Box::new(status))));
         let latest = status.borrow_and_update().clone();
         loop {
             match ends.try_recv() {
-                Ok(end) => tell(JobStatus::clone(last_end.insert(end))),
+                Ok(end) => feed.ended_round(end),
                 // So many ended meanwhile that the oldest are lost.
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
-        // An end may have come since that is newer.
-        if last_end.as_ref().is_none_or(|end| is_after(&latest, end)) {
-            tell(latest);
-        }
+        feed.changed(latest);
     };
     {
         let finished = coordinator.finished();
@@ -154,17 +157,7 @@ async fn watch_over(
     if status.has_changed().unwrap_or(true) {
         tell(&mut status);
     }
-    let _ = events.send(Event::Ended(ended));
-}
-
-/// Whether a status is of a later time than this end of a round.
-fn is_after(status: &JobStatus, end: &JobStatus) -> bool {
-    let place = |status: &JobStatus| {
-        let round = status.round.as_ref()?;
-        let is_over = matches!(round.state, RoundState::Done | RoundState::Aborted);
-        Some((round.number, is_over))
-    };
-    status != end && place(status) >= place(end)
+    feed.over(ended);
 }
 
 #[pymethods]
@@ -175,17 +168,10 @@ impl Coordinator {
             return Err(locked(&self.runtime).missing(py));
         }
         let timeout = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
-        let event = patiently(py, Some(timeout), |at_most| {
-            match locked(&self.events).recv_timeout(at_most) {
-                Ok(event) => Some(event),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => Some(Event::Ended(Ok(()))),
-            }
-        })?;
-        match event {
+        match patiently(py, Some(timeout), |at_most| self.feed.next(at_most))? {
             None => Ok(Some(String::new())),
-            Some(Event::Status(status)) => Ok(Some(text(&status)?)),
-            Some(Event::Ended(ended)) => ended.or_raise(py).map(|()| None),
+            Some(News::Status(status)) => Ok(Some(text(&*status)?)),
+            Some(News::Over(ended)) => ended.or_raise(py).map(|()| None),
         }
     }
 

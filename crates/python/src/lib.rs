@@ -7,6 +7,7 @@
 mod campaign;
 mod coordinator;
 mod errors;
+mod feed;
 mod follower;
 mod gil;
 mod machines;

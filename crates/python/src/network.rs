@@ -58,7 +58,7 @@ impl IntoPyErr for NetError {
             }
             NetError::Timeout { .. } => raise(py, "WaitTimeoutError", (text,)),
             NetError::Memory { .. } => raise(py, "MemoryLimitError", (text,)),
-            NetError::Left => raise(py, "SessionClosedError", (text,)),
+            NetError::Left | NetError::Ended { .. } => raise(py, "SessionClosedError", (text,)),
             _ => raise(py, "BlindsumError", (text,)),
         }
     }
@@ -85,6 +85,10 @@ impl IntoPyErr for JobError {
             JobError::Dropped { round, reason } => raise(py, "RoundAborted", (round, reason, true)),
             JobError::Missed { round, reason } => raise(py, "ResultMissed", (round, reason)),
             JobError::Model(_) => raise(py, "ModelError", (text,)),
+            JobError::Unknown { round, reason } => raise(py, "RoundUnknown", (round, reason)),
+            JobError::Submission { round, why } => {
+                raise(py, "SubmitError", (round, why.as_str(), why.to_string()))
+            }
             JobError::Input(rule) => raise(py, "InputError", (format!("update: {rule}"),)),
             _ => raise(py, "BlindsumError", (text,)),
         }

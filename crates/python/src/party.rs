@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use blindsum_net::party::{self, NextRound, PartyConfig, Policy};
+use blindsum_net::party::{self, Absence, Departure, NextRound, PartyConfig, Policy};
 use blindsum_net::{JobError, Model, NetError, Reload};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -126,9 +126,21 @@ impl Party {
         released(py, || self.reload.reload());
     }
 
-    /// Leaves the job. Nothing happens the second time.
-    fn close(&self, py: Python<'_>) {
-        released(py, || drop(locked(&self.party).take()));
+    /// Leaves the job and tells the coordinator why: `"closed"`, `"stopped"`, or what failed. Nothing happens the second
+    /// time.
+    fn close(&self, py: Python<'_>, why: String) {
+        let departure = match &*why {
+            "closed" => Departure::Closed,
+            "stopped" => Departure::Stopped,
+            _ => Departure::Failed(why),
+        };
+        released(py, || {
+            // Not while the party is locked: another thread may wait for a round, and must hear that it was closed.
+            let party = locked(&self.party).take();
+            if let Some(party) = party {
+                party.leave(departure);
+            }
+        });
     }
 }
 
@@ -208,9 +220,14 @@ impl Round {
         }
     }
 
-    /// Takes no further part in the round.
-    fn abandon(&self, py: Python<'_>) {
-        released(py, || drop(locked(&self.round).take()));
+    /// Gives no update in the round, because it was refused for this reason, or because there is none.
+    fn skip(&self, py: Python<'_>, refused: Option<String>) {
+        let why = refused.map_or(Absence::SitsOut, Absence::Unusable);
+        released(py, || {
+            if let Some(round) = locked(&self.round).take() {
+                round.skip(why);
+            }
+        });
     }
 }
 

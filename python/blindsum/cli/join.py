@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import numbers
+import os
+import sys
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -19,11 +22,13 @@ from blindsum.cli.signals import on_hangup, stop_signals
 from blindsum.cli.training import RoundNumber, training_function
 
 if TYPE_CHECKING:
-    from blindsum.errors import BlindsumError
+    from blindsum.errors import BlindsumError, InputError, RoundUnknown
     from blindsum.rounds import Leftover, Round, RoundResult
     from blindsum.session import Policy, Session
 
 MASK_MIB = 256
+LAST_WORD = 1.0
+"""Seconds in which a session that has ended says what it knows of its round."""
 MOST_MIB = 2**63 >> 20
 
 EXAMPLES = """\
@@ -43,6 +48,12 @@ left at the end of the job was not sent.
 
 The connection is direct: https_proxy and other variables of proxies are not looked at. The URL has no path,
 no user and no password.
+
+The function may sit a round out: it returns None, or weight 0. An update that cannot be used (NaN, a wrong
+length, a weight that the job does not allow) is refused here, with the reason; this party sits that round out
+and stays for the next. With --json the "outcome" of such rounds is "skipped". It is "unknown" if the update
+is out and this party ends before the coordinator says whether it counts: with --state-dir, start it again to
+be told.
 
 A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
 
@@ -64,8 +75,8 @@ A changed certificate, CA or revocation list is read again by itself, or on SIGH
 Jobs that the defaults refuse, and the policy that takes them:
 {recipes}
 exit status: 0 the job is over, 1 the policy refuses the job, the training function raised or the
-coordinator is lost, 2 wrong arguments, updates or credentials, 3 the job is over and the last round gave this
-party nothing, 130 stopped by SIGTERM or Ctrl-C
+coordinator is lost, 2 wrong arguments or credentials, 3 the job is over and the last round gave this party
+nothing, 130 stopped by SIGTERM or Ctrl-C
 """
 
 
@@ -163,24 +174,53 @@ def _run(options: argparse.Namespace) -> int:
             mask_memory=options.mask_memory << 20,
             location=options.location,
         )
-    with session:
-        if options.out and session.spec.model_update == "none":
-            raise ConfigError("--out", "the job keeps no model: its model_update is none")
-        on_hangup(session.reload)
-        told = _Told(options.json)
-        told.joined(session)
-        for current in session.rounds(told.lost):
-            try:
-                _submit(current, train)
-                if current.result() is not None:
-                    told.done(current.number, current.outcome())
-            except _TrainingError as error:
-                told.failed(current.number, error)
-                return EXIT_FAILED
-        told.ended()
-        if options.out:
-            _write_model(options.out, session.final_model)
+    told = _Told(options.json)
+    try:
+        with session:
+            return _take_part(session, options, train, told)
+    except TrainingError as error:
+        told.failed(error)
+        return EXIT_FAILED
+    except BaseException:
+        # The session has left the job: an update that is out may count.
+        told.left()
+        raise
+
+
+def _take_part(session: Session, options: argparse.Namespace, train: Callable[..., Any], told: _Told) -> int:
+    from blindsum.errors import ConfigError, RoundUnknown
+
+    if options.out and session.spec.model_update == "none":
+        raise ConfigError("--out", "the job keeps no model: its model_update is none")
+    on_hangup(session.reload)
+    told.joined(session)
+    over = False
+    while not over:
+        try:
+            _take_rounds(session, train, told)
+            over = True
+        except RoundUnknown as error:
+            # Of a round from before this process was started; others come.
+            told.unknown(error)
+    told.ended()
+    if options.out:
+        _write_model(options.out, session.final_model)
     return told.status
+
+
+def _take_rounds(session: Session, train: Callable[..., Any], told: _Told) -> None:
+    """Take part in round after round until the job is over."""
+    from blindsum.errors import RoundUnknown
+
+    for current in session.rounds(told.lost):
+        told.begins(current)
+        if not _submit(current, train, told):
+            continue
+        try:
+            if current.result() is not None:
+                told.done(current.number, current.outcome())
+        except RoundUnknown as error:
+            told.unknown(error)
 
 
 class _Told:
@@ -189,7 +229,29 @@ class _Told:
     def __init__(self, as_json: bool) -> None:
         self._json = as_json
         self._left: Leftover | None = None
+        self._current: Round | None = None
         self.status = EXIT_SUM
+
+    def begins(self, current: Round) -> None:
+        """A round begins."""
+        self._current = current
+
+    def left(self) -> None:
+        """Say what is known of the round that this party was in when it left."""
+        from blindsum.errors import RoundUnknown, WaitTimeoutError
+
+        current, self._current = self._current, None
+        if current is None or not current.submitted or current.lost is not None:
+            return
+        try:
+            if current.result(timeout=LAST_WORD) is not None:
+                self.done(current.number, current.outcome())
+        except RoundUnknown as error:
+            self.unknown(error)
+        except WaitTimeoutError:
+            self.unknown(RoundUnknown(current.number, "this party has left the job"))
+        if current.lost is not None:
+            self.lost(current.lost)
 
     def joined(self, session: Session) -> None:
         """The party is in the job; rounds come when enough others are."""
@@ -214,35 +276,79 @@ class _Told:
         self.status = EXIT_ABORT
         _say({"round": getattr(error, "number", None), "outcome": "abort", "fault": str(error)}, self._json)
 
-    def failed(self, number: int, error: _TrainingError) -> None:
+    def unknown(self, error: RoundUnknown) -> None:
+        """The update is out, and nobody says whether it counts."""
+        self.status = EXIT_ABORT
+        _say({"round": error.number, "outcome": "unknown", "fault": str(error)}, self._json)
+
+    def skipped(self, number: int, why: str) -> None:
+        """Say that this party gives no update."""
+        self.status = EXIT_ABORT
+        _say({"round": number, "outcome": "skipped", "fault": why}, self._json)
+
+    def failed(self, error: TrainingError) -> None:
         """The user's function raised."""
-        _say({"round": number, "outcome": "abort", "fault": str(error)}, self._json)
+        _say({"round": error.number, "outcome": "abort", "fault": str(error)}, self._json)
 
 
-class _TrainingError(Exception):
-    """The user's function raised; its traceback has been printed."""
+class TrainingError(Exception):
+    """The user's function raised in a round; its traceback has been printed."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(text)
+        self.number = number
 
 
-def _submit(current: Round, train: Callable[..., Any]) -> None:
+def _submit(current: Round, train: Callable[..., Any], told: _Told) -> bool:
+    """Train and give the update; false if there is none for this round."""
     from blindsum.errors import InputError
 
     if not current.needs_update:
-        return
+        return True
     try:
         step = train(current.model, RoundNumber.of(current))
     except Exception as error:
         # The one traceback that a user wants to see: the one of the user's own function.
         traceback.print_exc()
-        raise _TrainingError(f"the training function raised {type(error).__name__}: {error}") from error
+        what = f"the training function raised {type(error).__name__}: {error}"
+        raise TrainingError(current.number, what) from error
+    try:
+        update, weight = _update_of(step)
+        if update is None or _is_zero(weight):
+            current.skip()
+            told.skipped(current.number, "the training function gave no update, or weight 0")
+            return False
+        current.submit(update, weight)
+    except InputError as error:
+        current.skip(_refused(error))
+        told.skipped(current.number, f"{error}; this party sits the round out")
+        return False
+    return True
+
+
+def _update_of(step: Any) -> tuple[Any, Any]:
+    """The update and the weight that the training function returned."""
+    from blindsum.errors import InputError
+
     if not isinstance(step, tuple):
-        current.submit(step)
-    elif len(step) == 2:
-        current.submit(*step)
-    else:
-        raise InputError(
-            f"training function: returned a tuple of {len(step)} values; it must return the update, or "
-            "(update, weight)"
-        )
+        return step, 1
+    if len(step) == 2:
+        return step
+    raise InputError(
+        f"training function: returned a tuple of {len(step)} values; it must return the update, or "
+        "(update, weight), or None to sit the round out"
+    )
+
+
+def _is_zero(weight: Any) -> bool:
+    return isinstance(weight, numbers.Real) and not isinstance(weight, bool) and weight == 0
+
+
+def _refused(error: InputError) -> str:
+    """Why an update was refused, without anything of its values: the coordinator logs it."""
+    if error.index is not None:
+        return "an element is not finite, or out of range"
+    return "its form or its weight does not fit the job"
 
 
 def _write_model(path: str, model: Any) -> None:
@@ -279,6 +385,10 @@ def _say(report: dict[str, Any], as_json: bool) -> None:
         print(f"round {report['round']}: sum of {len(report['survivors'])} parties{more}", flush=True)
     elif report["outcome"] == "end":
         print(f"the job is over{_left(report['leftover'])}, which this party has not sent", flush=True)
+    elif report["outcome"] == "skipped":
+        print(f"round {report['round']}: no update of this party: {report['fault']}", flush=True)
+    elif report["outcome"] == "unknown":
+        print(f"not known: {report['fault']}", flush=True)
     else:
         print(f"lost a round: {report['fault']}", flush=True)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log
 from blindsum.cli.examples import example
@@ -18,6 +19,9 @@ from blindsum.cli.output import Output
 from blindsum.cli.signals import on_hangup, on_stop, stop_signals
 from blindsum.early import StoppedEarly
 from blindsum.early import stop as stop_early
+
+if TYPE_CHECKING:
+    from blindsum.coordinator import ModelStart
 
 LOOK_EVERY = 0.5
 #: States in which there are no more rounds, though the job is not done.
@@ -210,7 +214,14 @@ def _run(options: argparse.Namespace) -> int:
     hosts = list(coordinator.hosts)
     say(
         "ready",
-        {"address": coordinator.address, "hosts": hosts, "job": spec.job, "protocol": spec.protocol.name},
+        {
+            "address": coordinator.address,
+            "hosts": hosts,
+            "job": spec.job,
+            "protocol": spec.protocol.name,
+            "starts_from": dataclasses.asdict(coordinator.starts_from),
+            "model": _named(coordinator.starts_from, options),
+        },
     )
     last = _watch(coordinator, say, out)
     say("stopped", {"rounds_done": last.get("rounds_done", 0)})
@@ -220,6 +231,21 @@ def _run(options: argparse.Namespace) -> int:
     if options.out and last:
         _write_model(options.store, spec.job, last["model_version"], options.out)
     return EXIT_SUM
+
+
+def _named(start: ModelStart, options: argparse.Namespace) -> str:
+    """The model that the job starts from, in words."""
+    match start.kind:
+        case "zeros":
+            return "starts from zeros; --model FILE to start from yours"
+        case "given":
+            return f"starts from {options.model} (hash {start.hash[:16]})"
+        case "store":
+            return f"goes on from model version {start.version} of {options.store} (hash {start.hash[:16]})"
+        case "parties":
+            return f"goes on from model version {start.version}, which only the parties have"
+        case _:
+            return "keeps no model"
 
 
 def _watch(coordinator: Any, say: Any, out: Output) -> dict[str, Any]:
@@ -310,6 +336,7 @@ class _Lines:
         self._out = out
         self._said: tuple[Any, ...] = ()
         self._here: int | None = None
+        self._left: dict[str, str] = {}
         self._warning = ""
         self._blocked = ""
         self._failed = False
@@ -322,8 +349,12 @@ class _Lines:
                 f"blindsum: job {fields['job']} ({fields['protocol']}) at https://{fields['address']}"
             )
             self._out.line(f"blindsum: parties connect by a name in the certificate: {hosts}")
+            self._out.line(f"blindsum: job {fields['job']} {fields['model']}")
         elif event == "stopped":
-            self._out.line(f"blindsum: stopped after {fields['rounds_done']} rounds")
+            done = fields["rounds_done"]
+            self._out.line(
+                f"blindsum: stopped; {done} {'round has' if done == 1 else 'rounds have'} a result"
+            )
         else:
             self._status(fields)
 
@@ -338,6 +369,7 @@ class _Lines:
             )
             self._warning, self._blocked = status["warning"], status["blocked"]
             self._out.line(f"blindsum: {self._warning or is_over}")
+        self._departed(status["left"])
         if (current := status["round"]) is not None:
             self._round(current)
         if status["state"] == "failed" and not self._failed:
@@ -348,11 +380,19 @@ class _Lines:
             reason = status["reason"]
             self._out.line(f"blindsum: stopped, the job has not failed and goes on from its store: {reason}")
         if status["state"] == "running" and (current is None or current["state"] != "running"):
-            self._waiting(len(status["connected"]), status["min_parties"])
+            self._waiting(len(status["connected"]), status["min_parties"], status["left"])
 
-    def _waiting(self, here: int, least: int) -> None:
+    def _departed(self, left: dict[str, str]) -> None:
+        """Say who has left, and why: again only for another reason."""
+        for name, reason in left.items():
+            if self._left.get(name) != reason:
+                self._left[name] = reason
+                self._out.line(f"{name} has left: {reason}")
+
+    def _waiting(self, here: int, least: int, left: dict[str, str]) -> None:
         if here < least and here != self._here:
-            self._out.line(f"{here} of at least {least} parties are here; waiting")
+            without = f" without {', '.join(sorted(left))}" if left else ""
+            self._out.line(f"{here} of at least {least} parties are here{without}; waiting")
         self._here = here
 
     def _round(self, current: dict[str, Any]) -> None:

@@ -93,6 +93,8 @@ class Domain:
         ------
         blindsum.DomainError
             A learner is lost; there are no more rounds for this domain.
+        blindsum.RoundUnknown
+            As for :meth:`blindsum.Session.rounds`.
         blindsum.NetworkError
             The coordinator is lost for too long, or refuses this party.
         """
@@ -125,8 +127,8 @@ class Domain:
         def act(_: Sequence[Header]) -> Answer:
             session = self._own()
             earlier = None if before is None else before.current
-            if earlier is not None and earlier.needs_update:
-                earlier.abandon()
+            if earlier is not None:
+                earlier.skip()
             found = self._talk.patiently(session._next_round)
             missed = None if earlier is None else earlier.lost or settled(earlier)
             told = {"missed": None if missed is None else from_error(missed)}
@@ -182,7 +184,9 @@ class Domain:
         if error is None:
             self.close()
         else:
-            self._quit()
+            self._talk.quit()
+            if self._session is not None:
+                self._session.__exit__(kind, error, trace)
 
     def _quit(self) -> None:
         self._talk.quit()

@@ -58,7 +58,9 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "PolicyError": ("rule",),
     "ResultMissed": ("number", "reason"),
     "RoundAborted": ("number", "reason", "only_me"),
+    "RoundUnknown": ("round", "reason"),
     "SpecError": ("field", "rule"),
+    "SubmitError": ("number", "state", "rule"),
 }
 """Errors that are made from their attributes; all others from their text."""
 

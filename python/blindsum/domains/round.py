@@ -8,8 +8,8 @@ from blindsum import checks
 from blindsum.domains.messages import Header, from_error, from_result, to_error, to_result
 from blindsum.domains.sums import Own, Rules, Whole
 from blindsum.domains.talk import Answer, Step, Talk
-from blindsum.errors import DomainError, DomainInputError, Fault, RoundAborted
-from blindsum.rounds import Array, Round, RoundResult
+from blindsum.errors import DomainError, DomainInputError, Fault, RoundAborted, SubmitError
+from blindsum.rounds import OVER, SITS_OUT, SUBMITTED, Array, Round, RoundResult, log_dropped
 
 
 class DomainRound:
@@ -42,6 +42,8 @@ class DomainRound:
         self.needs_update: bool = told["needs_update"]
         self.model = model
         self.lost: RoundAborted | Fault | None = None
+        self._submitted = False
+        self._sits_out = False
 
     def submit(self, update: object, weight: int = 1) -> None:
         """Add this learner's update to the domain's, which the speaker then hands in.
@@ -61,10 +63,22 @@ class DomainRound:
         blindsum.DomainInputError
             One learner's update or weight does not fit the job, or what they have together does not; all
             learners get it, and all may submit again.
+        blindsum.SubmitError
+            The domain has submitted already, the round is over, or the domain sits it out; every learner gets
+            it.
         blindsum.DomainError
             A learner is lost.
         """
+        if self._sits_out:
+            raise SubmitError(self.number, "sits out", SITS_OUT)
+        if self.lost is not None or self._outcome is not None:
+            raise SubmitError(self.number, "over", OVER)
+        if self._submitted:
+            raise SubmitError(self.number, "submitted", SUBMITTED)
         if not self.needs_update:
+            self._submitted = True
+            if self._talk.speaks:
+                log_dropped(self._rules.spec.job, self.number)
             return
         rules = self._rules
         said: Header
@@ -101,8 +115,30 @@ class DomainRound:
             return {"lost": None if lost is None else from_error(lost)}, {}
 
         told, _ = self._talk.take(Step("adding up", self.number), {"added": is_there}, hand_in)
-        self.needs_update = False
+        self.needs_update, self._submitted = False, True
         self._lose(told["lost"])
+
+    def skip(self) -> None:
+        """Sit the round out: the coordinator is told at once, and the others go on without this domain.
+
+        All learners call it. A learner that has nothing while others have something submits with weight 0.
+        Nothing happens after an update was submitted.
+
+        Raises
+        ------
+        blindsum.DomainError
+            A learner is lost, or does something else.
+        """
+        if not self.needs_update:
+            return
+
+        def act(_: Sequence[Header]) -> Answer:
+            assert self.current is not None
+            self.current.skip()
+            return {}, {}
+
+        self._talk.take(Step("skip", self.number), {}, act)
+        self.needs_update, self._sits_out = False, True
 
     def result(self, timeout: float | None = None) -> Array | None:
         """Wait for the weighted mean of all parties; ``None`` where the round was lost, as :attr:`lost` says.
@@ -116,12 +152,14 @@ class DomainRound:
 
         Raises
         ------
+        blindsum.RoundUnknown
+            As for :meth:`blindsum.Round.result`; every learner gets it.
         blindsum.WaitTimeoutError
             ``timeout`` is over; all may repeat the call.
         blindsum.DomainError
             A learner is lost.
         """
-        if self.lost is None and self._outcome is None:
+        if self.lost is None and self._outcome is None and not self._sits_out:
             self._ask(timeout)
         return None if self._outcome is None else self._outcome.mean
 
@@ -137,12 +175,16 @@ class DomainRound:
         ------
         blindsum.RoundAborted, blindsum.Fault
             The round was lost.
+        blindsum.RoundUnknown
+            As for :meth:`blindsum.Round.result`; every learner gets it.
         blindsum.WaitTimeoutError
             ``timeout`` is over; all may repeat the call.
         blindsum.DomainError
             A learner is lost.
         """
         self.result(timeout)
+        if self._sits_out:
+            raise RoundAborted(self.number, "this domain gave no update", only_me=True)
         if self._outcome is None:
             assert self.lost is not None
             raise self.lost

@@ -66,6 +66,25 @@ pub enum JobError {
         /// Why.
         reason: String,
     },
+    /// This party's update is out, and whether it counts in the round is not known here.
+    #[error(
+        "round {round}: this party's update is out, and whether it counts is not known here: {reason}; a party that is \
+         started again with its state folder is told, and the coordinator's store knows"
+    )]
+    Unknown {
+        /// The round.
+        round: u64,
+        /// Why it is not known.
+        reason: String,
+    },
+    /// The caller gave an update to a round that takes none. It was dropped.
+    #[error("round {round}: {why}")]
+    Submission {
+        /// The round.
+        round: u64,
+        /// Why the round takes no update.
+        why: NoUpdateTaken,
+    },
     /// An update or a weight was refused. The caller may give another one.
     #[error("update: {0}")]
     Input(String),
@@ -120,6 +139,42 @@ pub enum JobError {
     /// This computer fails: it gives no randomness, or a task did not end.
     #[error("{0}")]
     System(String),
+}
+
+/// Why a round takes no update from its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoUpdateTaken {
+    /// The caller has submitted one before.
+    #[error(
+        "an update was submitted already, and this one was dropped: a round takes one update of a party"
+    )]
+    Submitted,
+    /// The round has ended for this party, with a result or without one.
+    #[error(
+        "the round is over for this party, and this update was dropped: submit to the next round"
+    )]
+    Over,
+    /// The caller has said that it gives no update.
+    #[error("this party sits the round out, and this update was dropped: submit to the next round")]
+    SitsOut,
+    /// The caller was not given the round.
+    #[error(
+        "the round has not begun for this party, and this update was dropped: wait for the round"
+    )]
+    NotBegun,
+}
+
+impl NoUpdateTaken {
+    /// A name for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Over => "over",
+            Self::SitsOut => "sits out",
+            Self::NotBegun => "not begun",
+        }
+    }
 }
 
 /// Why the coordinator's store cannot be used.

@@ -35,6 +35,8 @@ pub(super) struct Active {
     pub client: Option<Client>,
     /// How the machine came to where it is; kept where the party may be suspended.
     pub past: Option<Past>,
+    /// Whether its update was out before the step under way, in which the machine is not here.
+    pub out: bool,
     /// Other servers that have not taken their part of the latest answer yet; none before they are given any.
     pub uploading: Option<BTreeSet<ServerRole>>,
     /// A message of the coordinator that is being received: its stage and its bytes so far.
@@ -90,7 +92,12 @@ impl Active {
     /// Whether its update is on its way: the coordinator may count it, and knows the result then.
     pub fn may_count(&self) -> bool {
         let input = self.input_stage();
-        input.is_some() && self.answered() >= input
+        self.out || (input.is_some() && self.answered() >= input)
+    }
+
+    /// Whether the caller's update is here already, or out.
+    pub fn has_update(&self) -> bool {
+        self.update.is_some() || self.may_count()
     }
 
     /// Whether its latest answer is the one that carries its vector.

@@ -22,20 +22,21 @@ impl Member {
     /// Runs until the job is over, the caller leaves, or nothing more can be done.
     pub(super) async fn run(mut self) {
         let over = self.run_to_end().await.unwrap_or_else(Over::Failed);
-        let reason = match &over {
-            Over::Left => None,
-            Over::JobDone(_) => Some("the job is done".into()),
-            Over::Failed(error) => Some(error.to_string()),
-        };
-        if let (Some(reason), Some(active)) = (reason, &self.active) {
-            let round = active.number;
-            self.end_round(JobError::Dropped { round, reason });
+        if let Some(round) = self.active.as_ref().map(|active| active.number) {
+            let reason = match &over {
+                Over::Left => "this party has left the job".into(),
+                Over::JobDone(_) => "the job is done".into(),
+                Over::Failed(error) => error.to_string(),
+            };
+            let error = self.without_result(round, reason);
+            self.end_round(error);
         }
         if !matches!(over, Over::Left)
-            && let Some((round, reason)) = self.missed.take()
+            && let Some(untold) = self.missed.take()
         {
-            self.tell(Told::Refused(JobError::Missed { round, reason }));
+            self.tell(Told::Refused(untold.error()));
         }
+        self.say_goodbye(&over);
         self.tell(Told::Over(over));
     }
 
@@ -101,7 +102,10 @@ impl Member {
             Input::Lost(..) | Input::Frame(..) => {}
             Input::Renewed => self.newer = true,
             Input::Suspend => self.suspend().await?,
-            Input::Leave => return Err(Ended::Over(Over::Left)),
+            Input::Leave(departure) => {
+                self.departure = departure;
+                return Err(Ended::Over(Over::Left));
+            }
             Input::GiveUp(reason) => {
                 return Err(match self.done {
                     // Nobody tells its last model any more.
@@ -156,7 +160,7 @@ impl Member {
             Input::WantRound => self.want_round().await,
             Input::Submit { round, update } => self.submitted(round, update).await,
             Input::Took(round) => self.takes(round).await,
-            Input::Abandon(round) => self.abandoned(round).await,
+            Input::Abandon { round, why } => self.abandoned(round, why).await,
             Input::Uploaded { round, role } => {
                 self.uploaded(round, role);
                 Ok(())

@@ -5,7 +5,7 @@ use tracing::{info, warn};
 
 use super::active::Active;
 use super::exchange::Told;
-use super::member::{Ended, Member};
+use super::member::{Ended, Member, Untold};
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, foreign};
 
@@ -17,8 +17,17 @@ impl Member {
         code: RoundRefusalCode,
         error: JobError,
     ) -> Result<(), JobError> {
-        let reason = error.to_string();
-        warn!(party = %self.identity.name, round, %reason, "round refused");
+        let reason = match code {
+            RoundRefusalCode::RoundRefusalSitsOut => {
+                info!(party = %self.identity.name, round, "sits the round out");
+                String::new()
+            }
+            RoundRefusalCode::RoundRefusalInput => reason_of(&error),
+            _ => error.to_string(),
+        };
+        if !reason.is_empty() {
+            warn!(party = %self.identity.name, round, %reason, "round refused");
+        }
         self.send(pb::RoundRefused {
             round,
             code: code.into(),
@@ -27,6 +36,13 @@ impl Member {
             evidence: shown(&error),
             ..pb::RoundRefused::default()
         });
+        let error = match error {
+            JobError::Policy(rule) if self.is_out(round) => {
+                let reason = rule.to_string();
+                JobError::Unknown { round, reason }
+            }
+            error => error,
+        };
         let of_caller = |active: &Active| active.round.kind() == RoundKind::Sum;
         let error = match !self.active.as_ref().is_some_and(of_caller) && self.wanted {
             true => {
@@ -69,6 +85,29 @@ impl Member {
         }
     }
 
+    /// Whether this party's update of a round is out: only the coordinator knows whether it counts.
+    fn is_out(&self, round: u64) -> bool {
+        let active = self.active.as_ref();
+        active.is_some_and(|active| active.number == round && active.may_count())
+    }
+
+    /// What the caller is told of a round under way that gives this party no result, where the coordinator has not said
+    /// whether the update counts: never that the round goes on without an update that is out.
+    pub(super) fn without_result(&self, round: u64, reason: String) -> JobError {
+        match self.is_out(round) {
+            true => JobError::Unknown { round, reason },
+            false => JobError::Dropped { round, reason },
+        }
+    }
+
+    /// What the caller is told of a round of which the coordinator knows nothing.
+    pub(super) fn forgotten(&self, round: u64, reason: String) -> JobError {
+        match self.is_out(round) {
+            true => JobError::Unknown { round, reason },
+            false => JobError::RoundAborted { round, reason },
+        }
+    }
+
     /// The caller hears why there is no result.
     pub(super) fn end_round(&mut self, error: JobError) {
         if let Some(active) = self.active.take() {
@@ -84,10 +123,19 @@ impl Member {
             return Ok(());
         }
         self.offer.take_if(|offer| offer.round == round);
-        let error = match (aborted.counted, aborted.only_you) {
-            (true, _) => return self.missed(round, reason).await,
-            (false, true) => JobError::Dropped { round, reason },
-            (false, false) => JobError::RoundAborted { round, reason },
+        if aborted.counted || aborted.unknown {
+            let counts = aborted.counted;
+            return self
+                .missed(Untold {
+                    round,
+                    reason,
+                    counts,
+                })
+                .await;
+        }
+        let error = match aborted.only_you {
+            true => JobError::Dropped { round, reason },
+            false => JobError::RoundAborted { round, reason },
         };
         self.drop_round(round, Some(error)).await
     }
@@ -100,17 +148,23 @@ impl Member {
         !mine && !self.is_told(round) && live.is_some_and(|live| live.round == round)
     }
 
-    /// A round counts this party's update, and its result does not come here.
-    pub(super) async fn missed(&mut self, round: u64, reason: String) -> Result<(), JobError> {
+    /// A round counts this party's update, or nobody knows, and its result does not come here.
+    pub(super) async fn missed(&mut self, untold: Untold) -> Result<(), JobError> {
+        let round = untold.round;
         let live = self.memory.live.as_ref();
-        if live.is_some_and(|live| live.round == round) {
+        if untold.counts && live.is_some_and(|live| live.round == round) {
             self.commit_missed(round).await?;
         }
-        if !self.is_from_before(round) {
-            let error = JobError::Missed { round, reason };
+        // Without a snapshot nothing of its update was out.
+        let may_count = untold.counts || !self.snapshot.is_empty();
+        if !self.is_from_before(round) || !may_count {
+            let error = match untold.counts {
+                true => untold.error(),
+                false => self.forgotten(round, untold.reason),
+            };
             return self.drop_round(round, Some(error)).await;
         }
-        self.missed = Some((round, reason));
+        self.missed = Some(untold);
         match std::mem::take(&mut self.wanted) {
             true => self.tell_missed().await,
             false => Ok(()),
@@ -120,10 +174,11 @@ impl Member {
     /// The caller knows nothing of a round from before the process was started: it hears of it once it waits for one, and
     /// only then is the round forgotten.
     pub(super) async fn tell_missed(&mut self) -> Result<(), JobError> {
-        let Some((round, reason)) = self.missed.take() else {
+        let Some(untold) = self.missed.take() else {
             return Ok(());
         };
-        self.tell(Told::Refused(JobError::Missed { round, reason }));
+        let round = untold.round;
+        self.tell(Told::Refused(untold.error()));
         self.drop_round(round, None).await
     }
 
@@ -152,6 +207,14 @@ impl Member {
         let error = JobError::Dropped { round, reason };
         self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
             .await
+    }
+}
+
+/// The reason alone, where the error is one of the round.
+fn reason_of(error: &JobError) -> String {
+    match error {
+        JobError::Dropped { reason, .. } | JobError::Unknown { reason, .. } => reason.clone(),
+        error => error.to_string(),
     }
 }
 

@@ -70,7 +70,12 @@ pub enum Input {
     /// before.
     Took(u64),
     /// The caller gives no update for a round.
-    Abandon(u64),
+    Abandon {
+        /// The round.
+        round: u64,
+        /// Why, for the coordinator.
+        why: Absence,
+    },
     /// Another server has taken its part of an answer.
     Uploaded {
         /// The round.
@@ -91,10 +96,32 @@ pub enum Input {
     /// [`JobParty::resume`](super::JobParty::resume) can do that; [`JobParty::mark`](super::JobParty::mark) shows when
     /// it is done.
     Suspend,
-    /// The caller leaves the job.
-    Leave,
+    /// The caller leaves the job. The coordinator is told why.
+    Leave(Departure),
     /// The coordinator will not be reached again, for this reason. What is under way ends.
     GiveUp(String),
+}
+
+/// Why a caller gives no update in a round. The coordinator is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// The caller has no update for this round.
+    SitsOut,
+    /// The caller's update was not accepted, for this reason. The text goes to the coordinator: it must not contain
+    /// values of the update.
+    Unusable(String),
+}
+
+/// Why a caller leaves the job. The coordinator is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Departure {
+    /// The caller does not want to take part any more.
+    #[default]
+    Closed,
+    /// The caller is stopped from outside, as by a signal.
+    Stopped,
+    /// The caller cannot go on, for this reason. The text goes to the coordinator: it must not contain secrets.
+    Failed(String),
 }
 
 /// An effect of a party. Effects are carried out in the order in which they are given.
@@ -159,6 +186,8 @@ pub enum Told {
     Refused(JobError),
     /// The end of a round that had begun, with its result or the reason why there is none.
     Ended(u64, Result<Box<RoundResult>, JobError>),
+    /// The update that the caller gave last was dropped: [`JobError::Submission`] says why.
+    Dropped(JobError),
     /// The party has ended.
     Over(Over),
 }

@@ -52,10 +52,7 @@ impl Member {
     async fn offered_again(&mut self, round: u64) -> Result<(), JobError> {
         let reason = "the coordinator offers its number again, as if it had never been: its store was put back to an \
             earlier time";
-        let error = JobError::RoundAborted {
-            round,
-            reason: reason.into(),
-        };
+        let error = self.forgotten(round, reason.into());
         self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
             .await
     }
@@ -459,6 +456,7 @@ impl Member {
             model: self.model.clone(),
             client,
             past,
+            out: false,
             uploading: None,
             receiving: None,
             held: None,
@@ -478,15 +476,14 @@ impl Member {
     /// The caller gets the round, if it is one for it: in a key set-up it still waits for its round.
     pub(super) fn tell_begun(&mut self) {
         let Some(active) = &self.active else { return };
-        let (Some(stage), Some(model)) = (active.input_stage(), &active.model) else {
+        let (Some(_), Some(model)) = (active.input_stage(), &active.model) else {
             return;
         };
-        let answered_input = active.answered() >= Some(stage);
         let begun = Begun {
             number: active.number,
             model: model.clone(),
             parties: cohort(&active.round).into_iter().collect(),
-            needs_update: !answered_input && active.update.is_none(),
+            needs_update: !active.has_update(),
         };
         self.wanted = false;
         self.tell(Told::Round(begun));

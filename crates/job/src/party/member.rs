@@ -10,7 +10,7 @@ use rand_core::Rng;
 
 use super::active::Active;
 use super::certificates::Certificates;
-use super::exchange::{Effect, Identity, Input, LinkId, Over, Say, Settings, Told};
+use super::exchange::{Departure, Effect, Identity, Input, LinkId, Over, Say, Settings, Told};
 use super::guard::Guard;
 use super::introduction::Introduction;
 use super::leftover::Leftover;
@@ -38,6 +38,29 @@ pub(super) enum Ended {
 impl From<JobError> for Ended {
     fn from(error: JobError) -> Self {
         Ended::Failed(error)
+    }
+}
+
+/// A round from before the process was started, whose result does not come.
+pub(super) struct Untold {
+    pub round: u64,
+    pub reason: String,
+    /// Whether it is known that the round counts its update.
+    pub counts: bool,
+}
+
+impl Untold {
+    /// The error for the caller.
+    pub fn error(self) -> JobError {
+        let Self {
+            round,
+            reason,
+            counts,
+        } = self;
+        match counts {
+            true => JobError::Missed { round, reason },
+            false => JobError::Unknown { round, reason },
+        }
     }
 }
 
@@ -74,9 +97,9 @@ pub(super) struct Member {
     /// Until when that model is asked for over further connections, once one has broken.
     pub farewell: Option<Time>,
     pub memory: Memory,
-    /// A round from before the process was started counts its update, which the caller has not heard, and why its result
-    /// does not come.
-    pub missed: Option<(u64, String)>,
+    /// A round from before the process was started, in which its update was out, and whose result does not come. The
+    /// caller has not been told.
+    pub missed: Option<Untold>,
     /// The latest round of which the caller was told the result.
     pub told: Option<u64>,
     /// That result, until the caller has taken it.
@@ -105,6 +128,10 @@ pub(super) struct Member {
     pub clipping_told: bool,
     /// The clipping bounds of rounds, where they follow from earlier ones.
     pub falling: Falling,
+    /// The latest round for which the caller gave no update.
+    pub sits_out: Option<u64>,
+    /// Why the caller leaves, once it does.
+    pub departure: Departure,
 }
 
 /// How a connection stands.
@@ -163,6 +190,8 @@ impl Member {
             sent: None,
             clipping_told: false,
             falling: Falling::default(),
+            sits_out: None,
+            departure: Departure::default(),
         }
     }
 

@@ -10,6 +10,7 @@ mod certificates;
 mod clipping;
 mod consent;
 mod course;
+mod departing;
 mod draws;
 mod dropping;
 mod exchange;
@@ -46,7 +47,9 @@ pub use blindsum_encode::{Judged, Update};
 
 pub(crate) use active::certified_round;
 pub(crate) use certificates::Certificates;
-pub use exchange::{Begun, Effect, Identity, Input, LinkId, Over, Say, Settings, Told};
+pub use exchange::{
+    Absence, Begun, Departure, Effect, Identity, Input, LinkId, Over, Say, Settings, Told,
+};
 pub use face::JobParty;
 pub use machine::check_update;
 pub use policy::{Cohort, Groups, Policy};

@@ -16,7 +16,7 @@ use super::active::{Active, certified_round};
 use super::certificates::Certificates;
 use super::exchange::Told;
 use super::guard::Guard;
-use super::member::{Link, Member};
+use super::member::{Link, Member, Untold};
 use super::past::Past;
 use super::state::{Live, Memory, failed, read};
 use super::suspended::{
@@ -93,9 +93,10 @@ impl Member {
                 let (now, unix) = (self.hand.now(), self.hand.unix_millis());
                 unix_millis_at(time, now, unix)
             }),
-            missed: self.missed.as_ref().map(|(round, reason)| Missed {
-                round: *round,
-                reason: reason.clone(),
+            missed: self.missed.as_ref().map(|untold| Missed {
+                round: untold.round,
+                reason: untold.reason.clone(),
+                unknown: !untold.counts,
             }),
             // Where its result is told again, it counts as not told.
             told: self.told.filter(|_| untaken.is_none()),
@@ -187,7 +188,11 @@ impl Member {
         self.unopened = from.unopened;
         (self.told, self.clipping_told) = (from.told, from.clipping_told);
         let missed = from.missed.take();
-        self.missed = missed.map(|missed| (missed.round, missed.reason));
+        self.missed = missed.map(|missed| Untold {
+            round: missed.round,
+            reason: missed.reason,
+            counts: !missed.unknown,
+        });
         self.tell(Told::Joined(job));
         if let Some(round) = from.round.take() {
             self.recall_round(round, from.untaken.take()).await?;

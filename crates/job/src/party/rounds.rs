@@ -3,13 +3,14 @@
 use blindsum_encode::{Judged, LeftoverSize};
 use tracing::{error, info};
 
-use super::member::Member;
+use super::exchange::{Absence, Told};
+use super::member::{Member, Untold};
 use super::result::RoundResult;
 use super::untaken::confirmed;
 use crate::error::wrong;
 use crate::pb::{self, RoundRefusalCode};
 use crate::receiving::receive;
-use crate::{JobError, hex};
+use crate::{JobError, NoUpdateTaken, foreign, hex};
 
 /// What this party holds at the end of a round, against what the coordinator announces.
 fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
@@ -31,7 +32,10 @@ fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
 
 impl Member {
     pub(super) async fn submitted(&mut self, round: u64, update: Judged) -> Result<(), JobError> {
-        let Some(active) = self.active.as_mut().filter(|active| active.number == round) else {
+        let active = self.active.as_mut().filter(|active| active.number == round);
+        let Some(active) = active.filter(|active| !active.has_update()) else {
+            let why = self.takes_no_update(round);
+            self.tell(Told::Dropped(JobError::Submission { round, why }));
             return Ok(());
         };
         active.update = Some(update);
@@ -41,7 +45,18 @@ impl Member {
         self.go_on().await
     }
 
-    pub(super) async fn abandoned(&mut self, round: u64) -> Result<(), JobError> {
+    /// Why a round takes no update from the caller now.
+    fn takes_no_update(&self, round: u64) -> NoUpdateTaken {
+        match &self.active {
+            Some(active) if active.number == round => NoUpdateTaken::Submitted,
+            _ if self.sits_out == Some(round) => NoUpdateTaken::SitsOut,
+            _ if round <= self.memory.last_round => NoUpdateTaken::Over,
+            _ => NoUpdateTaken::NotBegun,
+        }
+    }
+
+    /// The caller gives no update. The coordinator is told at once, so that the round goes on without this party.
+    pub(super) async fn abandoned(&mut self, round: u64, why: Absence) -> Result<(), JobError> {
         if self
             .active
             .as_ref()
@@ -49,10 +64,16 @@ impl Member {
         {
             return Ok(());
         }
-        let reason = "the party's program gave no update".into();
-        let error = JobError::Dropped { round, reason };
-        self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
-            .await
+        let (code, reason) = match why {
+            Absence::SitsOut => {
+                let reason = "this party's program gave no update".into();
+                (RoundRefusalCode::RoundRefusalSitsOut, reason)
+            }
+            Absence::Unusable(reason) => (RoundRefusalCode::RoundRefusalInput, foreign(&reason)),
+        };
+        self.sits_out = Some(round);
+        let error = self.without_result(round, reason);
+        self.refuse(round, code, error).await
     }
 
     /// A piece of a message of the coordinator.
@@ -106,11 +127,17 @@ impl Member {
                 reason: reason.into(),
                 ..pb::RoundRefused::default()
             });
-            return self.missed(round, reason.into()).await;
+            return self
+                .missed(Untold {
+                    round,
+                    reason: reason.into(),
+                    counts: true,
+                })
+                .await;
         }
         let Some(computed) = computed else {
             let reason = "it ended, and this party did not get its result".into();
-            let error = JobError::Dropped { round, reason };
+            let error = self.without_result(round, reason);
             return self.drop_round(round, Some(error)).await;
         };
         if let Some(error) = mismatch(&computed, &done) {

@@ -94,6 +94,7 @@ impl Member {
     /// The next step of the machine, which answers this message, and whether it takes the update.
     fn next_step(&mut self, message: Option<Message>, seed: &[u8; 32]) -> Option<(Step, bool)> {
         let active = self.active.as_mut()?;
+        active.out = active.may_count();
         let (round, me, guard) = (active.round.clone(), active.me, active.guard.clone());
         let needed = match (&active.client, &message) {
             (Some(client), Some(message)) => client.takes_input_with(message),

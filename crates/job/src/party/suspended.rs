@@ -126,13 +126,16 @@ pub(super) struct Part {
     came: Vec<u8>,
 }
 
-/// A round that counts the party's update, and whose result does not come here.
+/// A round in which the party's update was out, and whose result does not come here.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Missed {
     #[prost(uint64, tag = "1")]
     pub round: u64,
     #[prost(string, tag = "2")]
     pub reason: String,
+    /// Whether it is not known that the round counts the update.
+    #[prost(bool, tag = "3")]
+    pub unknown: bool,
 }
 
 /// A model that is in no record of its own.

@@ -172,6 +172,7 @@ impl Lead {
             only_you: true,
             reason: reason.into(),
             counted: counts,
+            unknown: false,
         };
         member.link.frame(frame.into());
         self.ended.settle(round, name, self.hand.now());
@@ -236,8 +237,10 @@ impl Lead {
             only_you: false,
             reason: "nothing is known of it here".into(),
             counted: false,
+            unknown: true,
         };
         if let Some(report) = report {
+            frame.unknown = false;
             frame.only_you = report.state == RoundState::Done;
             frame.counted = frame.only_you
                 && !report.key_setup

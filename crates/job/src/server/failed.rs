@@ -23,34 +23,50 @@ const FAILED: &str = "its lease ran out: it gave no sign of life";
 #[derive(Clone, Copy)]
 pub(super) struct Lost {
     since: Time,
-    /// Whether it has failed: it is not waited for any more.
-    failed: bool,
+    how: How,
+}
+
+/// How somebody was lost.
+#[derive(Clone, Copy)]
+enum How {
+    /// Its connection has ended. It may connect again.
+    Cut,
+    /// Its lease has run out: it is not waited for any more.
+    Failed,
+    /// It has left the job: it is not waited for any more.
+    Left,
 }
 
 impl Lost {
     pub fn since(since: Time) -> Self {
-        let failed = false;
-        Self { since, failed }
+        let how = How::Cut;
+        Self { since, how }
     }
 
     pub fn failed(since: Time) -> Self {
-        let failed = true;
-        Self { since, failed }
+        let how = How::Failed;
+        Self { since, how }
+    }
+
+    pub fn left(since: Time) -> Self {
+        let how = How::Left;
+        Self { since, how }
     }
 
     /// Until when it is waited for.
     pub fn until(self, grace: Duration) -> Time {
-        match self.failed {
-            true => self.since,
-            false => self.since + grace,
+        match self.how {
+            How::Cut => self.since + grace,
+            How::Failed | How::Left => self.since,
         }
     }
 
     /// Why it is not waited for after that.
     pub fn reason(self) -> &'static str {
-        match self.failed {
-            true => FAILED,
-            false => "its connection was lost",
+        match self.how {
+            How::Cut => "its connection was lost",
+            How::Failed => FAILED,
+            How::Left => "it has left the job",
         }
     }
 }
@@ -80,10 +96,10 @@ impl Lead {
             self.leave(link, FAILED, true);
         }
         if let Some(opening) = &mut self.opening {
-            opening.member_failed(name, now);
+            opening.member_failed(name, Lost::failed(now));
         }
         if let Some(running) = &mut self.running {
-            running.failed(name, now);
+            running.failed(name, Lost::failed(now));
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Culprit, Evidence, Fault, FaultKind, Seat};
 use tracing::warn;
 
+use super::running::Running;
 use super::{Halt, Lead};
 use crate::store::ShownFault;
 use crate::{foreign, pb};
@@ -99,7 +100,7 @@ impl Lead {
         let Some(running) = &mut self.running else {
             return Halt::Aborted(fault.to_string());
         };
-        let text = running.told(fault);
+        let text = too_few(running, fault).unwrap_or_else(|| running.told(fault));
         if let Culprit::Party(_) = fault.culprit {
             running.add_fault(text.clone());
         }
@@ -141,4 +142,30 @@ impl Lead {
             self.not_stored("a fault could not be stored", halt);
         }
     }
+}
+
+/// Names in the reason of a round that lost too many parties.
+const MAX_NAMES: usize = 5;
+
+/// Why too few parties are left, with the names of those that have left; `None` if nobody has.
+fn too_few(running: &Running, fault: &Fault) -> Option<String> {
+    let FaultKind::TooFewSurvivors { need, .. } = fault.kind else {
+        return None;
+    };
+    let losses: Vec<(&Arc<str>, &str)> = running.losses().collect();
+    if losses.is_empty() {
+        return None;
+    }
+    let named = losses.iter().take(MAX_NAMES);
+    let named: Vec<String> = named
+        .map(|(name, reason)| format!("{name} ({reason})"))
+        .collect();
+    let more = match losses.len().saturating_sub(MAX_NAMES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (named, left) = (named.join(", "), running.left());
+    Some(format!(
+        "too few parties are left: {named}{more} left the round; {left} are left, {need} are needed"
+    ))
 }

@@ -338,6 +338,7 @@ impl Lead {
     /// A frame of a party that is connected.
     async fn frame(&mut self, name: Arc<str>, frame: Frame) -> Option<Event> {
         match frame {
+            Frame::Leaving(leaving) => self.departs(&name, &leaving),
             Frame::ModelRequest(request) => self.send_model(&name, request.version),
             Frame::ModelChunk(chunk) => self.model_sealed(&name, chunk),
             Frame::ModelRefused(refused) => self.model_refused(&name, refused.version),
@@ -419,6 +420,7 @@ impl Lead {
             blocked: self.trouble.blocked().into(),
             unconfirmed: self.ended.unconfirmed(),
             lost: self.lost.iter().map(|name| name.to_string()).collect(),
+            left: self.departed.reasons(),
             round: latest.or_else(|| before.round.clone()),
         });
     }

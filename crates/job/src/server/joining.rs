@@ -379,6 +379,7 @@ impl Lead {
                 only_you: true,
                 reason: reason.into(),
                 counted: false,
+                unknown: false,
             };
             member.link.frame(frame.into());
         }

@@ -90,6 +90,7 @@ impl Lead {
     async fn enter(&mut self, name: Arc<str>, link: Link, hello: &pb::Hello) {
         self.skip_to(hello.last_round, MOST_SKIPPED);
         self.lost.remove(&name);
+        self.departed.is_back(&name);
         self.links.insert(link.id, name.clone());
         self.grant(&link);
         let member = Member {

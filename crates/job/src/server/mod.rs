@@ -12,6 +12,7 @@ mod board;
 mod collecting;
 mod conduct;
 mod delivery;
+mod departed;
 mod ended;
 mod face;
 mod failed;
@@ -50,6 +51,7 @@ pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
 use board::Board;
 use conduct::Conduct;
+use departed::Departed;
 use ended::Ended;
 pub use face::{Content, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Who};
 use hidden::SealedModel;
@@ -173,6 +175,7 @@ fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
         blocked: String::new(),
         unconfirmed: Vec::new(),
         lost: Vec::new(),
+        left: BTreeMap::new(),
         round: latest,
     }
 }
@@ -194,6 +197,8 @@ struct Lead {
     presence: Presence,
     /// Who was lost since the latest round was offered, and may come back.
     lost: BTreeSet<Arc<str>>,
+    /// Who has left the job by itself, and why.
+    departed: Departed,
     joining: Option<Joining>,
     /// The roster that is fixed, while its members open their nonces.
     opening: Option<Opening>,
@@ -270,6 +275,7 @@ impl Lead {
             servers: BTreeMap::new(),
             presence: Presence::default(),
             lost: BTreeSet::new(),
+            departed: Departed::default(),
             joining: None,
             opening: None,
             running: None,

@@ -97,10 +97,10 @@ impl Opening {
         }
     }
 
-    /// The lease of a member has run out.
-    pub fn member_failed(&mut self, name: &str, now: Time) {
+    /// A member is not waited for any more: its lease has run out, or it has left the job.
+    pub fn member_failed(&mut self, name: &str, lost: Lost) {
         if let Some(member) = self.members.get_mut(name) {
-            member.lost = Some(Lost::failed(now));
+            member.lost = Some(lost);
         }
     }
 
@@ -233,7 +233,8 @@ impl Lead {
             let lost = lost.map(|(until, name, reason)| (until, name.clone(), reason));
             let until = match lost {
                 Some((until, name, reason)) if until <= now => {
-                    self.will_not_open(&name, reason.into());
+                    let reason = self.departed.reason(&name, reason);
+                    self.will_not_open(&name, reason);
                     continue;
                 }
                 Some((until, ..)) => until.min(deadline),

@@ -11,6 +11,7 @@ use blindsum_protocol::{
 use tracing::{debug, info, warn};
 
 use super::collecting::Collecting;
+use super::departed::refused_because;
 use super::face::Gate;
 use super::finished::finish;
 use super::job::Event;
@@ -20,7 +21,7 @@ use crate::pb;
 use crate::pb::party_frame::Frame;
 use crate::report::{RoundReport, RoundState};
 use crate::store::Ending;
-use crate::{Model, foreign, seconds, server_name};
+use crate::{Model, seconds, server_name};
 
 impl Lead {
     /// Runs one round. An error leaves the job ready for the next one, unless it says otherwise.
@@ -173,7 +174,8 @@ impl Lead {
             };
             if !overdue.is_empty() {
                 for (seat, reason) in overdue {
-                    self.drop_seat(number, seat, reason);
+                    let reason = self.why_lost(seat, reason);
+                    self.drop_seat(number, seat, &reason);
                 }
                 // Perhaps nobody is missing now.
                 continue;
@@ -254,7 +256,7 @@ impl Lead {
             } if refusal.round == number => {
                 let party = self.running.as_ref().and_then(|running| running.id(&name));
                 if let Some(party) = party {
-                    let reason = format!("refused by the party: {}", foreign(&refusal.reason));
+                    let reason = refused_because(&refusal);
                     self.accuse(number, &name, &refusal).await;
                     self.leave_round(number, party, &reason);
                 }
@@ -416,6 +418,7 @@ impl Lead {
                 only_you: false,
                 reason: reason.into(),
                 counted: false,
+                unknown: false,
             };
             member.link.frame(frame.into());
         }

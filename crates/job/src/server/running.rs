@@ -322,12 +322,18 @@ impl Running {
         }
     }
 
-    /// The lease of a party has run out.
-    pub fn failed(&mut self, name: &str, now: Time) {
+    /// A party is not waited for any more: its lease has run out, or it has left the job.
+    pub fn failed(&mut self, name: &str, lost: Lost) {
         let party = self.id(name);
         if let Some(place) = party.and_then(|party| self.place_mut(party.into())) {
-            place.lost = Some(Lost::failed(now));
+            place.lost = Some(lost);
         }
+    }
+
+    /// How many parties have not left the round.
+    pub fn left(&self) -> usize {
+        let here = self.places.iter().filter(|place| place.gone.is_none());
+        here.count()
     }
 
     /// The servers that have something to say yet, where no sum can be opened without every one.

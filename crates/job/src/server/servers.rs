@@ -224,5 +224,6 @@ fn over(round: u64, reason: &str, counted: bool) -> pb::RoundAborted {
         only_you: false,
         reason: reason.into(),
         counted,
+        unknown: false,
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use blindsum_job::pb::{self, RefusalCode};
+use blindsum_job::pb::coordinator_frame::Frame;
+use blindsum_job::pb::{self, LeavingCode, RefusalCode};
 use blindsum_job::report::RoundState;
 use blindsum_job::server::Input;
 use blindsum_job::store::Store;
@@ -108,6 +109,61 @@ fn a_party_that_loses_its_lease_in_the_middle_of_a_round_is_out_of_it_at_once() 
     assert_eq!(report.survivors, ["party-0", "party-1"]);
     let report = scene.store.round("job", 3).unwrap().unwrap();
     assert_eq!(report.survivors, ["party-0", "party-1", "party-2"]);
+}
+
+fn leaves(scene: &mut Scene, party: usize, code: LeavingCode, reason: &str) {
+    let leaving = pb::Leaving {
+        code: code.into(),
+        reason: reason.into(),
+    };
+    scene.frame(party, leaving);
+}
+
+/// Nobody has failed, and nobody is waited for.
+#[test]
+fn who_leaves_by_itself_gives_its_lease_back_and_says_why() {
+    let mut scene = three(2);
+    scene.begin_without_the_last();
+    let then = scene.now.time;
+    leaves(&mut scene, 2, LeavingCode::LeavingFailed, "it is broken");
+    assert_eq!(scene.now.time, then);
+    assert_eq!(leased(&scene), ["party-0", "party-1"]);
+    let report = scene.store.round("job", 1).unwrap().unwrap();
+    assert_eq!(report.survivors, ["party-0", "party-1"]);
+    let reason = "it cannot go on: it is broken";
+    assert_eq!(report.stages[0].dropped["party-2"], reason);
+    let status = scene.server.status();
+    assert_eq!(status.left["party-2"], reason);
+    assert!(status.lost.is_empty());
+    // What ends its connection is no news, and it may come again.
+    lost(&mut scene, 2, true);
+    assert!(scene.server.status().lost.is_empty());
+    scene.connect(2);
+    scene.pass(Duration::from_millis(100));
+    assert!(scene.server.status().left.is_empty());
+    assert_eq!(leased(&scene), ["party-0", "party-1", "party-2"]);
+}
+
+/// Case 54: who leaves once its update is here may be in the sum, and is told so when it comes back.
+#[test]
+fn case_54_who_leaves_with_its_update_here_may_be_in_the_sum() {
+    let mut scene = three(2);
+    scene.begin_without_the_last();
+    leaves(&mut scene, 0, LeavingCode::LeavingStopped, "");
+    assert_eq!(scene.server.status().rounds_done, 0);
+    scene.connect(0);
+    leaves(&mut scene, 2, LeavingCode::LeavingClosed, "");
+    let report = scene.store.round("job", 1).unwrap().unwrap();
+    assert_eq!(report.survivors, ["party-0", "party-1"]);
+    let told = scene.frames_to(0);
+    let denied = told.iter().any(|frame| {
+        matches!(frame, Frame::RoundAborted(aborted) if aborted.round == 1 && !aborted.counted)
+    });
+    assert!(!denied, "{told:?}");
+    assert!(
+        told.iter()
+            .any(|frame| matches!(frame, Frame::RoundDone(done) if done.round == 1))
+    );
 }
 
 /// Of the two rules the one holds that ends first.

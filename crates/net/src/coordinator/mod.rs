@@ -4,10 +4,12 @@
 //! and `session` speak with one party each: `reading` reads what it sends. `driver` hands what they read to the job, and
 //! carries out what the job asks for.
 
+mod checked;
 mod driver;
 mod file;
 mod first_model;
 mod keys;
+mod origin;
 mod reading;
 mod service;
 mod session;
@@ -40,10 +42,12 @@ use crate::serving::{listen, make_room, serve};
 use crate::store::{SqliteStore, Store};
 use crate::system::{Clock, entropy};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
-use crate::{Model, NetError, Room, Task, seconds};
+use crate::{NetError, seconds};
+use checked::{CheckedJob, check_jobs};
 use driver::{Computing, Driver};
 pub use file::ConfigFile;
 use keys::KeyService;
+pub use origin::{ModelOrigin, Origin};
 use service::{Doorway, Jobs, ServedJob, Service};
 
 /// The configuration of a coordinator.
@@ -84,6 +88,7 @@ pub struct Coordinator {
     hosts: Vec<String>,
     side: Arc<Renewed<CoordinatorSide>>,
     jobs: Jobs,
+    starts: BTreeMap<String, ModelOrigin>,
     stopping: watch::Sender<bool>,
     tasks: JoinSet<Result<(), NetError>>,
     stop_when_done: bool,
@@ -171,12 +176,18 @@ impl Coordinator {
             stopping: stop.clone(),
         };
         let mut tasks = JoinSet::new();
-        let (mut served, mut doors) = (BTreeMap::new(), BTreeMap::new());
+        let (mut served, mut doors, mut starts) =
+            (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for checked in jobs {
             let name = checked.job.spec().job.clone();
             let of = checked.job.clone();
+            let given = checked.initial.as_ref().map(|model| *model.hash());
             let members = Members::open(&place, &name, &limits).await?;
             let (driver, job, door) = open_job(checked, &shared, members)?;
+            let start = ModelOrigin::of(&of, given, &job.status.borrow());
+            info!(job = %name, from = start.origin.as_str(), version = start.version, hash = %start.hash,
+                "the model that the job starts from");
+            starts.insert(name.clone(), start);
             tasks.spawn(driver.run());
             if let Some(service) = KeyService::of(&of, job.handle.clone(), &shared)? {
                 tasks.spawn(service.run());
@@ -203,6 +214,7 @@ impl Coordinator {
             hosts,
             side,
             jobs,
+            starts,
             stopping,
             tasks,
             stop_when_done: config.stop_when_done,
@@ -224,6 +236,11 @@ impl Coordinator {
     /// come from files. It also does so by itself, within seconds of a change of one of the files.
     pub fn reload(&self) -> Reload {
         Reload::of(self.side.clone())
+    }
+
+    /// The model that a job starts from; `None` if the job is not served here.
+    pub fn starts_from(&self, job: &str) -> Option<&ModelOrigin> {
+        self.starts.get(job)
     }
 
     /// The latest status of a job, and every change of it. The status at the start counts as a change.
@@ -377,48 +394,6 @@ const DECRYPTOR: ServerIndex = ServerIndex::ALL[1];
 
 /// The coordinator's place among servers that compute together.
 const COORDINATOR: ServerIndex = ServerIndex::ALL[0];
-
-/// A job, the model that it starts from, and the folder for its results, where they were given.
-struct CheckedJob {
-    job: Arc<Job>,
-    initial: Option<Model>,
-    results: Option<PathBuf>,
-}
-
-fn check_jobs(configs: Vec<JobConfig>, limits: &Limits) -> Result<Vec<CheckedJob>, NetError> {
-    if configs.is_empty() {
-        return Err(NetError::config("jobs", "there must be at least one job"));
-    }
-    let mut names = std::collections::BTreeSet::new();
-    let mut jobs = Vec::new();
-    let mut room = Room::now();
-    for config in configs {
-        let job = Arc::new(config.spec.validate()?);
-        let name = &job.spec().job;
-        if !names.insert(name.clone()) {
-            let rule = format!("two jobs have the name {name:?}; give each a name of its own");
-            return Err(NetError::config("jobs", rule));
-        }
-        let initial = match config.initial_model {
-            Some(values) => Some(Model::first(&job, values).map_err(|error| {
-                let rule = format!("initial_model of job {name:?}: {error}");
-                NetError::config("initial_model", rule)
-            })?),
-            None => None,
-        };
-        let results = config.results;
-        ResultFiles::check(results.as_deref(), &job)?;
-        limits.check_memory(&job)?;
-        room.check(&job, Task::Coordinator)?;
-        room = room.without(&job, Task::Coordinator);
-        jobs.push(CheckedJob {
-            job,
-            initial,
-            results,
-        });
-    }
-    Ok(jobs)
-}
 
 /// What all jobs share.
 struct Shared {

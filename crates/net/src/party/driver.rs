@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use blindsum_job::actor::Ticket;
 use blindsum_job::foreign;
-use blindsum_job::party::{Effect, Input, JobParty, LinkId, Over, RoundResult, Say, Told};
+use blindsum_job::party::{
+    Departure, Effect, Input, JobParty, LinkId, Over, RoundResult, Say, Told,
+};
 use blindsum_protocol::Job;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
@@ -55,6 +57,8 @@ pub(super) struct Driver {
     /// ended so.
     pub asked_now: bool,
     pub asked_again: bool,
+    /// Whether the log has said that there is no connection, since there was one.
+    pub told_lost: bool,
     /// The connection, while there is one.
     pub outbox: Option<Outbox<PartyFrame>>,
     /// The task under way, on a thread that may block.
@@ -99,6 +103,7 @@ impl Driver {
             self.outbox = None;
             if std::mem::take(&mut self.welcomed) {
                 (until, pause) = (Instant::now() + give_up, PAUSES.0);
+                self.told_lost = false;
             }
             let reason = match ended {
                 Ended::Lost(reason) => reason,
@@ -124,8 +129,11 @@ impl Driver {
             if self.asked_again && !asked_before {
                 // So begins every process of a party that was here before.
                 debug!(party = %self.identity.name, %reason, "connecting again, as the coordinator asks");
+            } else if !std::mem::replace(&mut self.told_lost, true) {
+                let seconds = self.config.give_up_after;
+                warn!(party = %self.identity.name, %reason, seconds, "no connection; trying again");
             } else {
-                warn!(party = %self.identity.name, %reason, pause, "no connection; trying again");
+                debug!(party = %self.identity.name, %reason, pause, "no connection yet");
             }
             if self.wait(Instant::now() + seconds(pause)).await {
                 return None;
@@ -218,7 +226,7 @@ impl Driver {
     }
 
     fn obey(&mut self, command: Option<Input>) {
-        let command = command.unwrap_or(Input::Leave);
+        let command = command.unwrap_or(Input::Leave(Departure::default()));
         // Only uploads give up, and only where they go to a wrong place.
         if let Input::GiveUp(reason) = &command {
             self.gave_up = Some(NetError::config("servers", reason.clone()));
@@ -306,6 +314,10 @@ impl Driver {
                 if let Some((_, results)) = self.results.take_if(of_round) {
                     let _ = results.send(result.map(|result| *result).map_err(NetError::from));
                 }
+                return;
+            }
+            Told::Dropped(error) => {
+                debug!(%error, "an update was dropped");
                 return;
             }
             Told::Over(_) => return,

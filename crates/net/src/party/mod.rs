@@ -25,15 +25,18 @@ mod config;
 mod driver;
 mod records;
 mod renewal;
+mod round;
 mod uploads;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use blindsum_job::actor::Now;
-use blindsum_job::party::{Begun, Identity, Input, JobParty, LinkId, check_update};
-pub use blindsum_job::party::{Clipped, Policy, RoundResult, Settings, Timings, Update};
+pub use blindsum_job::party::{
+    Absence, Clipped, Departure, Policy, RoundResult, Settings, Timings, Update,
+};
+use blindsum_job::party::{Identity, Input, JobParty, LinkId};
 use blindsum_job::records::Records;
 use blindsum_protocol::Job;
 use tokio::runtime::{Handle, Runtime};
@@ -45,11 +48,12 @@ use crate::address::Address;
 use crate::connect::Target;
 use crate::system::{Clock, entropy};
 use crate::tls::{OwnIdentity, Reload};
-use crate::{JobError, Model, NetError, Room, Task, seconds};
+use crate::{Model, NetError, Room, Task, seconds};
 pub use config::{MASK_MEMORY, PartyConfig};
 use driver::Driver;
 pub(crate) use driver::queued;
 pub(crate) use records::FileRecords;
+pub use round::RoundHandle;
 use uploads::Uploads;
 
 /// Time for a party to say that it leaves, and for what it computes to end.
@@ -66,7 +70,7 @@ enum Notice {
     Failed(NetError),
 }
 
-/// A member of a job. Dropping it leaves the job.
+/// A member of a job. Dropping it leaves the job; [`Party::leave`] also waits until the coordinator knows.
 pub struct Party {
     name: String,
     job: Arc<Job>,
@@ -77,6 +81,8 @@ pub struct Party {
     /// The round that the caller got last.
     handed: Option<u64>,
     over: bool,
+    /// Why the party cannot go on, once it cannot.
+    failed: Option<String>,
     final_model: Option<Model>,
     /// Runs the connection, which is a task; ended in the background when the party is dropped. None where others keep it.
     runtime: Option<(Runtime, JoinHandle<()>)>,
@@ -152,18 +158,28 @@ impl Party {
             welcomed: false,
             asked_now: false,
             asked_again: false,
+            told_lost: false,
             outbox: None,
             working: None,
             results: None,
             failed: None,
             gave_up: None,
         };
-        let task = threads.spawn(driver.run());
+        let (ends, ended) = channel::<()>();
+        let task = threads.spawn(async move {
+            driver.run().await;
+            drop(ends);
+        });
         threads.spawn(side.clone().watch());
-        let job = joined(&notices)?;
+        let job = joined(&notices).inspect_err(|_| {
+            // The coordinator is told why this party refuses the job.
+            let _ = ended.recv_timeout(GOODBYE);
+        })?;
         let needs_servers = job.computing_servers().next().is_some();
         if needs_servers != has_servers {
-            let _ = commands.send(Input::Leave);
+            let reason = "its list of servers does not fit the job".into();
+            let _ = commands.send(Input::Leave(Departure::Failed(reason)));
+            let _ = ended.recv_timeout(GOODBYE);
             let rule = match needs_servers {
                 true => {
                     "must be the URLs of the three servers, in order: parties of this job upload to all of them"
@@ -176,7 +192,9 @@ impl Party {
             return Err(NetError::config("servers", rule));
         }
         if let Err(error) = Room::now().check(&job, Task::Party) {
-            let _ = commands.send(Input::Leave);
+            let reason = "it has too little memory for the job".into();
+            let _ = commands.send(Input::Leave(Departure::Failed(reason)));
+            let _ = ended.recv_timeout(GOODBYE);
             return Err(error);
         }
         let party = Self {
@@ -188,6 +206,7 @@ impl Party {
             asked: false,
             handed: None,
             over: false,
+            failed: None,
             final_model: None,
             runtime: None,
         };
@@ -223,8 +242,8 @@ impl Party {
     ///
     /// # Errors
     /// The connection is lost for longer than `give_up_after`, or the coordinator refuses this party or cannot be
-    /// trusted. A round that this party refuses or misses is an error, too, as [`NextRound::Refused`] says; more rounds
-    /// may come after it.
+    /// trusted; every later call gives [`NetError::Ended`] with the same reason. A round that this party refuses or
+    /// misses is an error, too, as [`NextRound::Refused`] says; more rounds may come after it.
     pub fn next_round(&mut self) -> Result<Option<RoundHandle>, NetError> {
         loop {
             match self.wait_round(Duration::from_secs(3600))? {
@@ -244,6 +263,9 @@ impl Party {
         let until = Instant::now() + timeout;
         if self.over {
             return Ok(NextRound::JobDone);
+        }
+        if let Some(reason) = self.failed.clone() {
+            return Err(NetError::Ended { reason });
         }
         if !self.asked {
             self.asked = true;
@@ -276,7 +298,10 @@ impl Party {
                     self.final_model = model;
                     return Ok(NextRound::JobDone);
                 }
-                Ok(Notice::Failed(error)) => return Err(error),
+                Ok(Notice::Failed(error)) => {
+                    self.failed = Some(error.to_string());
+                    return Err(error);
+                }
                 Ok(Notice::Joined(_)) => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(NextRound::Waiting),
                 Err(RecvTimeoutError::Disconnected) => return Err(NetError::Left),
@@ -284,8 +309,16 @@ impl Party {
         }
     }
 
-    /// Leaves the job. A round under way goes on without this party.
-    pub fn leave(self) {}
+    /// Leaves the job, and tells the coordinator why. Waits until the coordinator has been told, at most two seconds. A
+    /// round under way in which no update is out goes on without this party.
+    pub fn leave(mut self, departure: Departure) {
+        let _ = self.commands.send(Input::Leave(departure));
+        if let Some(runtime) = self.runtime.take() {
+            let (said, heard) = channel();
+            std::thread::spawn(move || say_goodbye(runtime, said));
+            let _ = heard.recv_timeout(GOODBYE);
+        }
+    }
 }
 
 /// The job, once the party has joined it.
@@ -325,146 +358,19 @@ fn machine(config: &PartyConfig, identity: &OwnIdentity, now: Now) -> Result<Job
 
 impl Drop for Party {
     fn drop(&mut self) {
-        let _ = self.commands.send(Input::Leave);
-        if let Some((runtime, task)) = self.runtime.take() {
+        let _ = self.commands.send(Input::Leave(Departure::default()));
+        if let Some(runtime) = self.runtime.take() {
             // The goodbye goes out on the runtime's own thread; the caller does not wait for it.
-            std::thread::spawn(move || {
-                let goodbye = async { tokio::time::timeout(GOODBYE, task).await };
-                let _ = runtime.block_on(goodbye);
-                runtime.shutdown_timeout(GOODBYE);
-            });
+            std::thread::spawn(move || say_goodbye(runtime, channel().0));
         }
     }
 }
 
-/// A round that this party takes part in.
-pub struct RoundHandle {
-    begun: Begun,
-    job: Arc<Job>,
-    commands: UnboundedSender<Input>,
-    results: Receiver<Result<RoundResult, NetError>>,
-    early: Option<Result<RoundResult, NetError>>,
-}
-
-impl RoundHandle {
-    fn new(
-        begun: Begun,
-        job: Arc<Job>,
-        commands: UnboundedSender<Input>,
-        results: Receiver<Result<RoundResult, NetError>>,
-    ) -> Self {
-        Self {
-            begun,
-            job,
-            commands,
-            results,
-            early: None,
-        }
-    }
-
-    /// The round's number; no number comes twice in a job.
-    pub fn number(&self) -> u64 {
-        self.begun.number
-    }
-
-    /// Why the round is over, where it is before anything was submitted. A result that has come already is kept.
-    fn over_already(&mut self) -> Option<NetError> {
-        match self.results.try_recv() {
-            Ok(Err(error)) => Some(error),
-            early => {
-                self.early = early.ok();
-                None
-            }
-        }
-    }
-
-    /// The model from which the round starts. It is the same for every party.
-    pub fn model(&self) -> &Model {
-        &self.begun.model
-    }
-
-    /// The certified parties of the round, by name.
-    pub fn parties(&self) -> &[String] {
-        &self.begun.parties
-    }
-
-    /// Whether an update must still be submitted: not if one was, even before a crash after which the round goes on.
-    pub fn needs_update(&self) -> bool {
-        self.begun.needs_update
-    }
-
-    /// Gives this party's update, `[dim]`, with its weight. Returns once the update is checked and handed over;
-    /// [`RoundHandle::result`] waits for the outcome. If an update was sent before a crash, that one counts and this
-    /// one is dropped.
-    ///
-    /// # Errors
-    /// [`JobError::Input`] for a wrong length, NaN, infinities or a weight above the job's `max_weight`: another update
-    /// may be submitted then. Any other error means that the round is over, and says why.
-    pub fn submit(&mut self, update: impl Into<Update>, weight: u32) -> Result<(), NetError> {
-        match self.results.try_recv() {
-            Ok(Err(error)) => return Err(error),
-            Ok(early) => self.early = Some(early),
-            Err(TryRecvError::Empty) => {}
-            Err(TryRecvError::Disconnected) if self.early.is_none() => return Err(NetError::Left),
-            Err(TryRecvError::Disconnected) => {}
-        }
-        if !self.begun.needs_update {
-            return Ok(());
-        }
-        let update = check_update(&self.job, update.into(), weight)?;
-        self.begun.needs_update = false;
-        let round = self.begun.number;
-        let command = Input::Submit { round, update };
-        self.commands.send(command).map_err(|_| NetError::Left)
-    }
-
-    /// Waits for the result. The result or an error comes at the latest when every deadline of the round has passed.
-    /// But once the update was sent, only the coordinator knows whether it counts: then the party asks the coordinator,
-    /// until it has not reached it for `give_up_after`.
-    ///
-    /// # Errors
-    /// The reason why the round gave no result, or none for this party.
-    pub fn result(&mut self) -> Result<RoundResult, NetError> {
-        loop {
-            if let Some(result) = self.wait_result(Duration::from_secs(3600)) {
-                return result;
-            }
-        }
-    }
-
-    /// Waits for the result, but for at most `timeout`; `None` if nothing has come by then.
-    pub fn wait_result(&mut self, timeout: Duration) -> Option<Result<RoundResult, NetError>> {
-        let result = self.next_result(timeout);
-        if let Some(Ok(_)) = &result {
-            // Until it has left here it is told again after a crash.
-            let _ = self.commands.send(Input::Took(self.begun.number));
-        }
-        result
-    }
-
-    fn next_result(&mut self, timeout: Duration) -> Option<Result<RoundResult, NetError>> {
-        if let Some(early) = self.early.take() {
-            return Some(early);
-        }
-        if self.begun.needs_update {
-            let rule = "submit an update before asking for the result".into();
-            return Some(Err(JobError::Input(rule).into()));
-        }
-        match self.results.recv_timeout(timeout) {
-            Ok(result) => Some(result),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Err(NetError::Left)),
-        }
-    }
-}
-
-impl Drop for RoundHandle {
-    fn drop(&mut self) {
-        let number = self.begun.number;
-        let _ = self.commands.send(match self.begun.needs_update {
-            true => Input::Abandon(number),
-            // Whoever drops the round does not want its result.
-            false => Input::Took(number),
-        });
-    }
+/// Lets a party that leaves send its last frame, and then ends its threads.
+fn say_goodbye((runtime, task): (Runtime, JoinHandle<()>), said: Sender<()>) {
+    let goodbye = async { tokio::time::timeout(GOODBYE, task).await };
+    let _ = runtime.block_on(goodbye);
+    // Nobody may wait for it.
+    let _ = said.send(());
+    runtime.shutdown_timeout(GOODBYE);
 }

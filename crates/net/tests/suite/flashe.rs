@@ -334,7 +334,10 @@ fn case_48_a_folder_that_is_put_back_encrypts_nothing_again() {
     // What was uploaded counts, and nothing came after it.
     for round in &mut rounds {
         let result = round.result().unwrap();
-        assert_eq!((result.survivors.len(), result.mean.to_doubles()), (3, vec![2.0; 5]));
+        assert_eq!(
+            (result.survivors.len(), result.mean.to_doubles()),
+            (3, vec![2.0; 5])
+        );
     }
     assert!(again.next_round().unwrap().is_none());
 }

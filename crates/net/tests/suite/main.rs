@@ -6,6 +6,7 @@ mod announced;
 mod as_simulated;
 mod bounds;
 mod connections;
+mod endings;
 mod farewells;
 mod flashe;
 mod framing;

@@ -264,7 +264,10 @@ fn party_dies_late(spec: JobSpec) {
         round = again;
     });
     let result = round.result().unwrap();
-    assert_eq!((result.mean.to_doubles(), result.survivors.len()), (vec![2.0; 5], 3));
+    assert_eq!(
+        (result.mean.to_doubles(), result.survivors.len()),
+        (vec![2.0; 5], 3)
+    );
     let steady = world.steady.join().unwrap().unwrap();
     assert_eq!(steady[0].as_ref().unwrap().mean, [2.0; 5]);
     assert_eq!(coordinator.wait_done("test").round.unwrap().number, 1);
@@ -298,7 +301,10 @@ fn party_dies_early(spec: JobSpec) {
     let start = world.last.started();
     world.last.play_slowly(&start, 1.0, |_| {});
     let result = next.join().unwrap();
-    assert_eq!((result.mean.to_doubles(), result.survivors.len()), (vec![2.0; 5], 3));
+    assert_eq!(
+        (result.mean.to_doubles(), result.survivors.len()),
+        (vec![2.0; 5], 3)
+    );
     let steady = world.steady.join().unwrap().unwrap();
     let lost = steady[0].as_ref().unwrap_err();
     assert!(

@@ -413,7 +413,10 @@ fn wrong_updates_are_refused_before_anything_is_sent_and_the_round_goes_on() {
     assert!(error.to_string().contains("submit an update"), "{error}");
     round.submit(vec![8.0f64; 5], 3).unwrap();
     let result = round.result().unwrap();
-    assert_eq!((result.mean.to_doubles(), result.total_weight), (vec![4.0; 5], 7));
+    assert_eq!(
+        (result.mean.to_doubles(), result.total_weight),
+        (vec![4.0; 5], 7)
+    );
     for party in others {
         assert_eq!(
             party.join().unwrap().unwrap()[0].as_ref().unwrap().mean,

@@ -175,6 +175,7 @@ fn case_12_a_cohort_that_differs_by_one_from_an_earlier_one_is_refused_also_afte
         round: 1,
         only_you: false,
         counted: false,
+        unknown: false,
         reason,
     });
     let (outcome, party) = party.join().unwrap();

@@ -35,7 +35,8 @@ impl Event {
             Told::Ended(round, Err(error)) => Self::Lost(round, error),
             Told::Over(Over::JobDone(model)) => Self::JobDone(model),
             Told::Over(Over::Failed(error)) => Self::Failed(error),
-            Told::Over(Over::Left) => return None,
+            // Whoever gave the update is told at once.
+            Told::Dropped(_) | Told::Over(Over::Left) => return None,
         })
     }
 

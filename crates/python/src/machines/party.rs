@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use blindsum_crypto::sign::IdentityKey;
-use blindsum_job::JobError;
 use blindsum_job::actor::{Now, Time};
 use blindsum_job::frames::of_party;
-use blindsum_job::party::{Effect, Input, JobParty, LinkId, Settings, Told, check_update};
+use blindsum_job::party::{
+    Absence, Departure, Effect, Input, JobParty, LinkId, Settings, Told, check_update,
+};
 use blindsum_job::pb::CoordinatorFrame;
 use blindsum_job::records::MemoryRecords;
+use blindsum_job::{JobError, NoUpdateTaken};
 use blindsum_protocol::Job;
 use prost::Message as _;
 use pyo3::prelude::*;
@@ -51,6 +53,8 @@ struct Desk {
     /// What may leave.
     leaving: Vec<Vec<u8>>,
     events: Vec<Event>,
+    /// Why the update that was given last was dropped.
+    dropped: Option<JobError>,
 }
 
 #[pymethods]
@@ -98,6 +102,7 @@ impl PartyMachine {
                 said: Vec::new(),
                 leaving: Vec::new(),
                 events: Vec::new(),
+                dropped: None,
             };
             desk.carry_out(now);
             desk
@@ -183,11 +188,12 @@ impl PartyMachine {
         let submitted = released(py, || {
             let mut desk = locked(&self.desk);
             let Some(job) = desk.job.clone() else {
-                return Ok(());
+                let why = NoUpdateTaken::NotBegun;
+                return Err(JobError::Submission { round: number, why });
             };
             let (round, update) = (number, check_update(&job, copy, weight)?);
             desk.give(now, Input::Submit { round, update });
-            Ok(())
+            desk.dropped.take().map_or(Ok(()), Err)
         });
         match submitted {
             Ok(()) => Ok(()),
@@ -202,13 +208,21 @@ impl PartyMachine {
     }
 
     /// The caller gives no update.
-    fn abandon(&self, py: Python<'_>, number: u64, now: f64, wall: f64) -> PyResult<()> {
-        self.give(py, Input::Abandon(number), now, wall)
+    fn abandon(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        refused: Option<String>,
+        now: f64,
+        wall: f64,
+    ) -> PyResult<()> {
+        let why = refused.map_or(Absence::SitsOut, Absence::Unusable);
+        self.give(py, Input::Abandon { round: number, why }, now, wall)
     }
 
     /// The caller leaves the job.
     fn leave(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
-        self.give(py, Input::Leave, now, wall)
+        self.give(py, Input::Leave(Departure::Closed), now, wall)
     }
 
     /// Time has passed.
@@ -325,6 +339,10 @@ impl Desk {
     }
 
     fn tell(&mut self, told: Told) {
+        if let Told::Dropped(error) = told {
+            self.dropped = Some(error);
+            return;
+        }
         if let Told::Joined(job) = &told {
             self.job = Some(job.clone());
         }

@@ -17,6 +17,8 @@ pub(super) type Kept = Result<(), String>;
 /// What a party was told last about a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum News {
+    /// That its vector is out, and that nobody here knows whether it counts.
+    Unknown,
     /// That there is no sum, or none with its vector in it.
     NoSum,
     /// That somebody did what nobody honest does.
@@ -45,6 +47,9 @@ pub(super) struct Book {
     pub sums: BTreeMap<u64, Sum>,
     /// What parties were told.
     pub told: BTreeMap<(usize, u64), News>,
+    /// Rounds of which parties were told that their vectors are in no sum, by party and round, where the party had not lost
+    /// what it knew of the round.
+    pub denied: BTreeSet<(usize, u64)>,
     /// Rounds that the coordinator has counted, and whose vectors are in them.
     pub counted: BTreeMap<u64, BTreeSet<usize>>,
     /// All parties, by number.
@@ -148,6 +153,7 @@ impl Book {
         let of = (party, round);
         self.given.remove(&of);
         self.told.remove(&of);
+        self.denied.remove(&of);
         self.announced.remove(&of);
         self.models.starts.remove(&of);
         self.leftovers.forget(party, round);

@@ -25,6 +25,8 @@ pub struct Tally {
     pub kills: u64,
     /// Connections that broke, and lines between servers.
     pub cuts: u64,
+    /// Sessions of parties that ended by themselves: a party gave up, was displaced, or was stopped.
+    pub ended: u64,
     /// Parties, and servers that compute with the coordinator, that came back with records of an earlier time.
     pub rollbacks: u64,
     /// Coordinators that came back with a store of an earlier time.
@@ -49,6 +51,7 @@ impl Tally {
         self.results += other.results;
         self.kills += other.kills;
         self.cuts += other.cuts;
+        self.ended += other.ended;
         self.rollbacks += other.rollbacks;
         self.restored += other.restored;
         self.lies += other.lies;

@@ -75,6 +75,8 @@ impl World {
         let excused = self.liar.into_iter().chain(self.mortal).collect();
         let kept = self.book.everybody_was_told(&excused);
         self.check(kept)?;
+        let kept = self.book.nobody_was_denied();
+        self.check(kept)?;
         let number_of = |name: &str| self.parties.iter().position(|party| *party.name == *name);
         let kept = self.book.counts_who_is_told(&number_of);
         self.check(kept)?;

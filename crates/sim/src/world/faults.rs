@@ -15,6 +15,8 @@ pub struct Faults {
     pub away: f64,
     /// A connection breaks, at each step of the episode.
     pub cut: f64,
+    /// The session of a party ends by itself, at each step of the episode.
+    pub ends: f64,
     /// A party that restarts has records of an earlier time.
     pub rollback: f64,
     /// A coordinator that restarts has a store of an earlier time.
@@ -90,6 +92,7 @@ impl Kind {
             cut: 0.01,
             slow: 0.02,
             late: 0.01,
+            ends: 0.003,
             ..calm
         };
         match self {

@@ -106,6 +106,10 @@ impl World {
                 data: self.spoilt(chunk.data),
                 ..chunk
             }),
+            Up::Leaving(_) => Up::Leaving(pb::Leaving {
+                code: (wild % 7) as i32,
+                reason: "it lied".into(),
+            }),
             Up::ModelRequest(_) => Up::ModelRequest(pb::ModelRequest { version: wild }),
             Up::ModelRefused(_) => Up::ModelRefused(pb::ModelRefused { version: wild }),
             Up::RoundRefused(refused) => Up::RoundRefused(match wild % 2 {

@@ -28,6 +28,7 @@ mod campaign;
 mod contents;
 mod coordinator;
 mod disk;
+mod endings;
 mod episode;
 mod faults;
 mod followers;
@@ -87,6 +88,8 @@ struct World {
     kind: Kind,
     faults: Faults,
     dice: Dice,
+    /// Draws which sessions end by themselves.
+    endings: Dice,
     time: Micros,
     agenda: Agenda,
     /// The task that each machine has under way.
@@ -187,6 +190,7 @@ impl World {
             kind,
             faults,
             dice,
+            endings: Dice(stream("endings", &[seed])),
             time: 0,
             agenda: Agenda::default(),
             tasks: BTreeMap::new(),
@@ -239,6 +243,7 @@ impl World {
             self.cut(link, "lost");
         }
         self.perhaps_break_line();
+        self.perhaps_end_session()?;
         self.note_rounds()
     }
 

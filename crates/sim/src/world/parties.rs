@@ -6,8 +6,8 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::JobError;
 use blindsum_job::actor::Now;
 use blindsum_job::party::{
-    Begun, Effect, Identity, Input, JobParty, Over, Policy, Say, Settings, Told, check_update,
-    kept_leftover,
+    Absence, Begun, Effect, Identity, Input, JobParty, Over, Policy, Say, Settings, Told,
+    check_update, kept_leftover,
 };
 use blindsum_job::pb::PartyFrame;
 use blindsum_protocol::{Job, JobMemory, ProtocolName, RuleName};
@@ -35,6 +35,10 @@ pub(super) struct Party {
     pub link: Option<u64>,
     /// Whether it has left the job for good, or heard that it is done.
     pub over: bool,
+    /// Whether its session was made to end.
+    pub ends: bool,
+    /// The round whose result its caller was told and has not taken.
+    pub untaken: Option<u64>,
 }
 
 /// What a careful party would agree to in a campaign: every protocol, and cohorts that lose parties.
@@ -62,11 +66,14 @@ impl Party {
             life: 0,
             link: None,
             over: false,
+            ends: false,
+            untaken: None,
         }
     }
 
     fn start(&mut self, job: &Job, now: Now, seed: u64) {
         self.life += 1;
+        (self.ends, self.untaken) = (false, None);
         let settings = Settings {
             job: job.spec().job.clone(),
             policy: policy(),
@@ -225,6 +232,8 @@ impl World {
                 }
                 self.hand_party(number, Input::WantRound)?;
             }
+            // The caller took too long.
+            Told::Dropped(error) => self.log(format!("party {number} is told: {error}")),
             Told::Over(over) => self.party_over(number, over)?,
         }
         Ok(())
@@ -262,9 +271,11 @@ impl World {
 
     /// The caller takes the result, in its own time.
     fn take_later(&mut self, number: usize, round: u64) -> Result<(), Broken> {
-        let Some(life) = self.parties.get(number).map(|party| party.life) else {
+        let Some(party) = self.parties.get_mut(number) else {
             return Ok(());
         };
+        party.untaken = Some(round);
+        let life = party.life;
         let at = self.time + self.dice.below(100_000);
         let event = Event::Took {
             party: number,
@@ -279,6 +290,9 @@ impl World {
     pub(super) fn took(&mut self, number: usize, round: u64) -> Result<(), Broken> {
         let kept = self.book.hears(number, round, News::Sum);
         self.check(kept)?;
+        if let Some(party) = self.parties.get_mut(number) {
+            party.untaken = None;
+        }
         self.log(format!("party {number} has taken the sum of round {round}"));
         self.hand_party(number, Input::Took(round))?;
         self.hand_party(number, Input::WantRound)
@@ -288,6 +302,7 @@ impl World {
     fn news(&mut self, number: usize, error: &JobError) -> Result<(), Broken> {
         let (round, news) = match error {
             JobError::Missed { round, .. } => (*round, News::Missed),
+            JobError::Unknown { round, .. } => (*round, News::Unknown),
             JobError::RoundAborted { round, .. } | JobError::Dropped { round, .. } => {
                 (*round, News::NoSum)
             }
@@ -305,17 +320,28 @@ impl World {
     }
 
     fn party_over(&mut self, number: usize, over: Over) -> Result<(), Broken> {
+        let (mut ends, mut untaken) = (false, false);
         if let Some(party) = self.parties.get_mut(number) {
             party.over = true;
             party.machine = None;
+            (ends, untaken) = (party.ends, party.untaken.is_some());
         }
         self.hang_up(Who::Party(number));
         self.give_up_uploads(number, |_| true);
         match over {
+            // The caller is told a result again that it has not taken.
+            Over::JobDone(_) if ends && untaken => {
+                self.session_ended(number);
+                Ok(())
+            }
             Over::JobDone(model) => {
                 let kept = self.book.ends_with(&self.job, number, model.as_ref());
                 self.check(kept)?;
                 self.look_at_leftover((number, u64::MAX))
+            }
+            Over::Left | Over::Failed(_) if ends => {
+                self.session_ended(number);
+                Ok(())
             }
             Over::Left => Ok(()),
             Over::Failed(error) => {
@@ -362,7 +388,8 @@ impl World {
 
     pub(super) fn trained(&mut self, number: usize, round: u64) -> Result<(), Broken> {
         if self.dice.chance(self.faults.careless / 4.0) {
-            return self.hand_party(number, Input::Abandon(round));
+            let why = Absence::SitsOut;
+            return self.hand_party(number, Input::Abandon { round, why });
         }
         let life = self.parties.get(number).map_or(0, |party| party.life);
         let numbers = [self.seed, number as u64, round, u64::from(life)];

@@ -142,6 +142,7 @@ impl Ensemble {
                     self.failures.push((host.name.to_string(), error));
                     machine.handle(now, party::Input::WantRound);
                 }
+                Told::Dropped(error) => panic!("{}: {error}", host.name),
                 Told::Over(Over::JobDone(_)) => host.over = true,
                 Told::Over(Over::Left) => panic!("{} leaves", host.name),
                 Told::Over(Over::Failed(error @ JobError::Policy(_))) => {

@@ -356,7 +356,9 @@ impl Member {
                 self.machine.handle(now, party::Input::WantRound);
             }
             Told::Over(Over::JobDone(model)) => self.last = model,
-            Told::Refused(error) | Told::Over(Over::Failed(error)) => panic!("{error}"),
+            Told::Refused(error) | Told::Dropped(error) | Told::Over(Over::Failed(error)) => {
+                panic!("{error}")
+            }
             Told::Over(Over::Left) => panic!("{} leaves", self.name),
         }
     }

@@ -56,7 +56,9 @@ impl Process {
                 self.machine.handle(self.now, party::Input::WantRound);
             }
             Told::Ended(_, Err(error)) | Told::Refused(error) => self.lost.push(error),
-            Told::Over(Over::Failed(error)) => panic!("party {}: {error}", self.party),
+            Told::Dropped(error) | Told::Over(Over::Failed(error)) => {
+                panic!("party {}: {error}", self.party)
+            }
             Told::Over(_) => self.over = true,
             Told::Round(_) | Told::Joined(_) => {}
         }

@@ -383,6 +383,7 @@ pub fn abort(round: u64) -> CoordinatorFrame {
         only_you: false,
         reason: "the coordinator wants it so".into(),
         counted: false,
+        unknown: false,
     }
     .into()
 }

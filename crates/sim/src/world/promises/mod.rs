@@ -216,6 +216,9 @@ impl Book {
         if self.is_liar(party) {
             return Ok(());
         }
+        if news == News::NoSum && self.rolled_back.get(&party) < Some(&round) {
+            self.denied.insert((party, round));
+        }
         let told = self.told.entry((party, round)).or_insert(news);
         let before = *told;
         *told = before.max(news);
@@ -263,6 +266,21 @@ impl Book {
             }
         }
         Ok(())
+    }
+
+    /// P6: nobody whose vector is in a sum was told that it is in none, however its session ended.
+    pub fn nobody_was_denied(&self) -> Kept {
+        let counts = |(party, round): &&(usize, u64)| {
+            let counted = self.counted.get(round);
+            counted.is_some_and(|parties| parties.contains(party))
+                && !self.is_exempt(*party, *round)
+        };
+        match self.denied.iter().find(counts) {
+            None => Ok(()),
+            Some((party, round)) => Err(format!(
+                "P6: party {party} counts in round {round} and was told that it does not"
+            )),
+        }
     }
 
     /// P6: a sum is told of the rounds that count, and of those that the coordinator says are in it.

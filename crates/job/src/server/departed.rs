@@ -1,0 +1,150 @@
+//! Parties that leave the job by themselves and say why: a policy refuses the job, a program is stopped or fails. Nobody
+//! has failed then: the lease is given back at once, and nobody waits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blindsum_protocol::Seat;
+use tracing::{info, warn};
+
+use super::Lead;
+use super::failed::Lost;
+use crate::pb::{LeavingCode, RefusalCode, RoundRefusalCode};
+use crate::{foreign, pb};
+
+/// The most parties whose reasons are kept.
+const MAX_DEPARTED: usize = 1000;
+
+/// Why parties have left, by name.
+#[derive(Default)]
+pub(super) struct Departed(BTreeMap<Arc<str>, String>);
+
+impl Departed {
+    fn insert(&mut self, name: &Arc<str>, reason: String) {
+        if self.0.len() < MAX_DEPARTED || self.0.contains_key(name) {
+            self.0.insert(name.clone(), reason);
+        }
+    }
+
+    /// The party has connected again.
+    pub fn is_back(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
+    /// Why a party is not waited for: its own reason if it has left, or else `other`.
+    pub fn reason(&self, name: &str, other: &str) -> String {
+        self.0.get(name).cloned().unwrap_or_else(|| other.into())
+    }
+
+    /// All reasons, for people.
+    pub fn reasons(&self) -> BTreeMap<String, String> {
+        let reasons = self.0.iter();
+        reasons
+            .map(|(name, reason)| (name.to_string(), reason.clone()))
+            .collect()
+    }
+}
+
+impl Lead {
+    /// A party leaves the job. It is no member from now on. If its update is out, the round decides what becomes of it.
+    pub(super) fn departs(&mut self, name: &Arc<str>, leaving: &pb::Leaving) {
+        let Some(member) = self.members.get(name) else {
+            return;
+        };
+        let link = member.link.id;
+        // Nothing more is heard over it.
+        let last = pb::Refused::new(RefusalCode::RefusalBadFrame, "this party has left the job");
+        member.link.cut(last);
+        let reason = departure(leaving);
+        match leaving.code() {
+            LeavingCode::LeavingClosed | LeavingCode::LeavingStopped => {
+                info!(job = %self.name, party = %name, %reason, "leaves the job");
+            }
+            _ => warn!(job = %self.name, party = %name, %reason, "leaves the job"),
+        }
+        self.departed.insert(name, reason.clone());
+        self.leave(link, &reason, false);
+        let now = self.hand.now();
+        if let Some(opening) = &mut self.opening {
+            opening.member_failed(name, Lost::left(now));
+        }
+        if let Some(running) = &mut self.running {
+            running.failed(name, Lost::left(now));
+        }
+    }
+
+    /// Why somebody of the round is not waited for any more.
+    pub(super) fn why_lost(&self, seat: Seat, reason: &str) -> String {
+        match (seat, &self.running) {
+            (Seat::Party(party), Some(running)) => {
+                self.departed.reason(running.name(party), reason)
+            }
+            _ => reason.into(),
+        }
+    }
+}
+
+/// Why a party leaves, in words. Its own words are foreign text.
+fn departure(leaving: &pb::Leaving) -> String {
+    let what = match leaving.code() {
+        LeavingCode::LeavingPolicy => "it refuses the job",
+        LeavingCode::LeavingStopped => "its program was stopped",
+        LeavingCode::LeavingFailed => "it cannot go on",
+        LeavingCode::LeavingClosed | LeavingCode::LeavingUnspecified => "it has left the job",
+    };
+    match foreign(&leaving.reason) {
+        reason if reason.is_empty() => what.into(),
+        reason => format!("{what}: {reason}"),
+    }
+}
+
+/// Why a party takes no further part in a round, in words.
+pub(super) fn refused_because(refusal: &pb::RoundRefused) -> String {
+    let what = match refusal.code() {
+        RoundRefusalCode::RoundRefusalSitsOut => "it sits the round out",
+        RoundRefusalCode::RoundRefusalInput => "it refused its own update",
+        _ => "refused by the party",
+    };
+    match foreign(&refusal.reason) {
+        reason if reason.is_empty() => what.into(),
+        reason => format!("{what}: {reason}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a party says of itself is cut to a line, and does nothing in a log.
+    #[test]
+    fn case_53_the_words_of_who_leaves_are_foreign() {
+        let leaving = |code: LeavingCode, reason: &str| pb::Leaving {
+            code: code.into(),
+            reason: reason.into(),
+        };
+        let refuses = leaving(LeavingCode::LeavingPolicy, "policy max_dim: too\nlong");
+        assert_eq!(
+            departure(&refuses),
+            "it refuses the job: policy max_dim: too\\u{a}long"
+        );
+        let long = leaving(LeavingCode::LeavingFailed, &"x".repeat(10_000));
+        assert!(departure(&long).len() < 300);
+        assert_eq!(
+            departure(&leaving(LeavingCode::LeavingStopped, "")),
+            "its program was stopped"
+        );
+    }
+
+    #[test]
+    fn reasons_are_kept_of_so_many_parties() {
+        let mut departed = Departed::default();
+        for number in 0..MAX_DEPARTED + 10 {
+            departed.insert(&format!("party-{number}").into(), "it is tired".into());
+        }
+        assert_eq!(departed.reasons().len(), MAX_DEPARTED);
+        departed.insert(&"party-3".into(), "it is gone".into());
+        assert_eq!(departed.reason("party-3", "lost"), "it is gone");
+        departed.is_back("party-3");
+        assert_eq!(departed.reason("party-3", "lost"), "lost");
+    }
+}
