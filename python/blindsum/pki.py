@@ -128,7 +128,7 @@ def init(folder: AnyPath, name: str = "Blindsum CA", algorithm: str = "ed25519",
     algorithm
         ``"ed25519"`` or ``"p256"``.
     days
-        How long the certificate is valid.
+        How long the certificate is valid from now on. It begins ten minutes ago, for clocks that are behind.
 
     Returns
     -------
@@ -175,7 +175,8 @@ def issue(
     algorithm
         ``"ed25519"`` or ``"p256"``.
     days
-        How long the certificate is valid.
+        How long the certificate is valid from now on. It begins ten minutes ago, for clocks that are behind, but not
+        before the CA's own begins.
 
     Raises
     ------
@@ -241,7 +242,8 @@ def sign(
     out
         Folder of the certificate; ``None`` takes the request's.
     days
-        How long the certificate is valid.
+        How long the certificate is valid from now on. It begins ten minutes ago, for clocks that are behind, but not
+        before the CA's own begins.
     replace
         Whether the certificate takes the place of an older one, all at once: the same request signed again
         is a renewal, with the same key.
@@ -277,7 +279,8 @@ def revoke(ca: AnyPath, certificates: Sequence[AnyPath], days: int = REVOCATION_
     certificates
         Certificate files; an empty sequence renews the list.
     days
-        How long the list is valid: the next one must be there by then.
+        How long the list is valid from now on: the next one must be there by then. It begins ten minutes ago, but
+        not before the CA's certificate begins.
 
     Returns
     -------

@@ -102,8 +102,27 @@ def test_show_says_what_is_in_a_certificate(ca):
     fields = pki.show(pki.issue(ca, "hospital-a", days=10).certificate)
     assert fields["names"] == ["hospital-a"]
     assert (fields["client"], fields["server"], fields["is_ca"]) == (True, False, False)
-    assert fields["not_after"] - fields["not_before"] == 10 * 86400
+    authority = pki.show(ca / "ca.pem")
+    assert fields["not_before"] >= authority["not_before"]
     assert pki.show(ca / "ca.pem")["is_ca"]
+
+
+def test_what_is_made_now_begins_ten_minutes_ago(ca, tmp_path):
+    def check(begins, ends, days):
+        made = ends - days * 86400
+        # Not before the CA's own beginning.
+        assert begins == max(made - 600, authority["not_before"])
+
+    authority = pki.show(ca / "ca.pem")
+    assert authority["not_after"] - authority["not_before"] == pki.CA_DAYS * 86400 + 600
+    identity = pki.issue(ca, "a", days=10)
+    request = pki.request("b", out=tmp_path)
+    signed = pki.sign(ca, request, days=20)
+    for certificate, days in ((identity.certificate, 10), (signed, 20)):
+        fields = pki.show(certificate)
+        check(fields["not_before"], fields["not_after"], days)
+    revoked = x509.load_pem_x509_crl(pki.revoke(ca, [signed], days=30).read_bytes())
+    check(revoked.last_update_utc.timestamp(), revoked.next_update_utc.timestamp(), 30)
 
 
 def test_identities_are_found_by_prefix_and_by_folder(ca, tmp_path):

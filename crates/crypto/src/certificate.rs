@@ -165,6 +165,23 @@ impl TrustAnchor {
         hosts(&parsed)
     }
 
+    /// The name in a party's certificate in DER, or the first host of a server's, if the CA has signed it, whether or not it
+    /// is in its time or revoked: for logs, where whoever shows it is refused.
+    pub fn signed_name(&self, certificate: &[u8]) -> Option<String> {
+        let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+        let began = u64::try_from(parsed.validity().not_before.timestamp()).ok()?;
+        let trusted = self.trusted();
+        let signed = Trusted {
+            authorities: trusted.authorities.clone(),
+            lists: Vec::new(),
+            lists_valid_until: UnixSeconds::MAX,
+            verified: Mutex::default(),
+        };
+        let of = |role: &Role| signed.verify(certificate, &[], *role, began).is_ok();
+        [Role::Party, Role::Server].iter().find(|role| of(role))?;
+        subject_names(&parsed).ok()?.first().map(readable)
+    }
+
     /// The same of a server that computes with a coordinator, with the key in its certificate. The certificates `between`
     /// it and the CA are in DER, too.
     ///
@@ -270,6 +287,34 @@ impl Trusted {
 
 fn malformed(error: x509_parser::nom::Err<x509_parser::error::X509Error>) -> CertificateError {
     CertificateError::Malformed(error.to_string())
+}
+
+/// The first and the last second in which a certificate in DER is valid.
+///
+/// # Errors
+///
+/// [`CertificateError::Malformed`].
+pub fn validity(certificate: &[u8]) -> Result<(UnixSeconds, UnixSeconds), CertificateError> {
+    let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
+    let time = |time: x509_parser::time::ASN1Time| u64::try_from(time.timestamp()).unwrap_or(0);
+    let validity = parsed.validity();
+    Ok((time(validity.not_before), time(validity.not_after)))
+}
+
+/// Checks a certificate's time alone.
+///
+/// # Errors
+///
+/// [`CertificateError::Expired`] or [`CertificateError::NotYetValid`].
+pub fn check_time(
+    (not_before, not_after): (UnixSeconds, UnixSeconds),
+    now: UnixSeconds,
+) -> Result<(), CertificateError> {
+    match (now < not_before, now > not_after) {
+        (true, _) => Err(CertificateError::NotYetValid { not_before, now }),
+        (_, true) => Err(CertificateError::Expired { not_after, now }),
+        _ => Ok(()),
+    }
 }
 
 /// Checks a party's name: it must be a DNS name in lower case, of at most 64 characters.

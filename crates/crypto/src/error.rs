@@ -171,6 +171,30 @@ pub enum CertificateError {
     Key,
 }
 
+impl CertificateError {
+    /// Why the certificate of `whose` is not in its time by the clock that it was checked by, and what to do. `None` if it
+    /// was refused for something else.
+    pub fn out_of_time(&self, whose: &str) -> Option<String> {
+        let (now, why) = match self {
+            Self::Expired { not_after, now } => (now, format!("expired {}", utc(*not_after))),
+            Self::NotYetValid { not_before, now } => {
+                (now, format!("is not valid before {}", utc(*not_before)))
+            }
+            _ => return None,
+        };
+        Some(format!(
+            "by this machine's clock ({}) the certificate of {whose} {why}: check the clocks of both machines; if they are \
+             right, the CA must issue a new certificate",
+            utc(*now)
+        ))
+    }
+
+    /// Whether a wrong clock may be all that is wrong.
+    pub fn is_of_time(&self) -> bool {
+        matches!(self, Self::Expired { .. } | Self::NotYetValid { .. })
+    }
+}
+
 /// Why a roster was refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -29,8 +29,9 @@ fn kind(hosts: Option<Vec<String>>, computes: bool) -> Kind {
     }
 }
 
-fn validity(days: u32) -> Validity {
-    Validity::days(unix_seconds(), days)
+/// The validity of what a CA signs now.
+fn validity(py: Python<'_>, authority: &CertificateAuthority, days: u32) -> PyResult<Validity> {
+    authority.validity(unix_seconds(), days).or_raise(py)
 }
 
 /// A new CA: certificate and key.
@@ -42,8 +43,9 @@ pub fn pki_create_authority(
     days: u32,
 ) -> PyResult<(String, String)> {
     let algorithm = algorithm(py, algorithm_name)?;
-    let authority = CertificateAuthority::create(name, algorithm, validity(days), &mut random()?)
-        .or_raise(py)?;
+    let validity = Validity::made(unix_seconds(), days);
+    let authority =
+        CertificateAuthority::create(name, algorithm, validity, &mut random()?).or_raise(py)?;
     let key = authority.key().or_raise(py)?;
     Ok((authority.certificate().into(), key.to_string()))
 }
@@ -67,7 +69,7 @@ pub fn pki_issue(
             name,
             &kind(hosts, computes),
             algorithm,
-            validity(days),
+            validity(py, &authority, days)?,
             &mut random()?,
         )
         .or_raise(py)?;
@@ -99,7 +101,7 @@ pub fn pki_sign(
             request,
             name,
             &kind(hosts, computes),
-            validity(days),
+            validity(py, &authority, days)?,
             &mut random()?,
         )
         .or_raise(py)
@@ -117,7 +119,7 @@ pub fn pki_revoke(
     let authority = CertificateAuthority::load(authority.0, authority.1).or_raise(py)?;
     let serials: Vec<&str> = serials.iter().map(String::as_str).collect();
     authority
-        .revoke(&serials, number, validity(days))
+        .revoke(&serials, number, validity(py, &authority, days)?)
         .or_raise(py)
 }
 

@@ -7,6 +7,7 @@
 //! Everything is text in PEM; writing files is the caller's. With the same generator and times the same
 //! bytes come out.
 
+mod asked;
 mod describe;
 mod hosts;
 #[cfg(test)]
@@ -46,8 +47,21 @@ pub struct Validity {
     pub not_after: UnixSeconds,
 }
 
+/// Seconds by which certificates and revocation lists begin before they are made: ten minutes. Clocks of others may be
+/// behind by as much.
+pub const BACKDATED: UnixSeconds = 600;
+
 impl Validity {
-    /// `days` days from `now` on.
+    /// `days` days from `now` on, and the ten minutes ([`BACKDATED`]) before `now`: for what is made now. What a CA signs
+    /// begins not before the CA itself, see [`CertificateAuthority::validity`].
+    pub fn made(now: UnixSeconds, days: u32) -> Self {
+        Validity {
+            not_before: now.saturating_sub(BACKDATED),
+            ..Self::days(now, days)
+        }
+    }
+
+    /// `days` days from `now` on, to the second.
     pub fn days(now: UnixSeconds, days: u32) -> Self {
         let not_after = now.saturating_add(u64::from(days) * 86_400);
         Validity {
@@ -192,6 +206,19 @@ impl CertificateAuthority {
         self.key.to_pem()
     }
 
+    /// The validity of what this CA signs `now`, for `days` days: it begins ten minutes ([`BACKDATED`]) before `now`, but
+    /// not before the CA's own certificate does.
+    ///
+    /// # Errors
+    ///
+    /// [`CryptoError::Pem`] if the CA's certificate cannot be read.
+    pub fn validity(&self, now: UnixSeconds, days: u32) -> Result<Validity, CryptoError> {
+        let made = Validity::made(now, days);
+        let began = describe(&self.pem)?.not_before;
+        let not_before = made.not_before.max(began);
+        Ok(Validity { not_before, ..made })
+    }
+
     /// Makes a key and its certificate in one place.
     ///
     /// # Errors
@@ -235,17 +262,9 @@ impl CertificateAuthority {
         let request = pem::request(request).map_err(refuse)?;
         let request = CertificateSigningRequestParams::from_pem(&request)
             .map_err(issue("signing request"))?;
-        if request.params.subject_alt_names != [dns_name(name)?] {
-            let asked: Vec<String> = request
-                .params
-                .subject_alt_names
-                .iter()
-                .map(asked_for)
-                .collect();
-            return Err(refuse(format!(
-                "asks for [{}], must ask for DNS:{name} as its only subjectAltName (a common name does not count)",
-                asked.join(", ")
-            )));
+        let asked = &request.params.subject_alt_names;
+        if *asked != [dns_name(name)?] {
+            return Err(refuse(asked::for_others(asked, name)));
         }
         let algorithm = request.public_key.algorithm();
         if algorithm != &rcgen::PKCS_ED25519 && algorithm != &rcgen::PKCS_ECDSA_P256_SHA256 {
@@ -350,17 +369,6 @@ impl CertificateAuthority {
 
     fn issuer(&self) -> Result<Issuer<'static, Signer<'_>>, CryptoError> {
         Issuer::from_ca_cert_der(&self.certificate, Signer(&self.key)).map_err(issue("issuer"))
-    }
-}
-
-/// A name that a request asks for, as OpenSSL writes it.
-fn asked_for(name: &SanType) -> String {
-    match name {
-        SanType::DnsName(name) => format!("DNS:{}", name.as_str()),
-        SanType::Rfc822Name(name) => format!("email:{}", name.as_str()),
-        SanType::URI(name) => format!("URI:{}", name.as_str()),
-        SanType::IpAddress(address) => format!("IP:{address}"),
-        _ => "other".into(),
     }
 }
 

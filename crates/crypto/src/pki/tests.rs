@@ -1,3 +1,5 @@
+mod times;
+
 use rustls_pki_types::pem::PemObject;
 
 use super::*;
