@@ -28,6 +28,7 @@ mod log_levels;
 mod membership;
 mod outbox;
 mod paths;
+mod private;
 mod relay;
 mod results;
 mod room;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use blindsum_job::results::{LearntResult, Results};
 use blindsum_protocol::Job;
 
-use crate::NetError;
+use crate::{NetError, private};
 
 /// The results of one job: for round 12 the mean in `JOB-000012.npy`, float64, and of integers the exact sums in
 /// `JOB-000012-sums.npy`, uint64.
@@ -68,9 +68,9 @@ impl ResultFiles {
 
     /// Whether a file can be made there.
     fn try_out(&self) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
+        private::create_folder(&self.folder)?;
         let path = self.folder.join(format!("{}.new", self.job));
-        File::create(&path)?;
+        private::create(&path)?;
         fs::remove_file(path)
     }
 
@@ -124,7 +124,7 @@ impl Results for ResultFiles {
 
 /// Makes a file of these pieces.
 fn write_all(path: &Path, pieces: &[&[u8]]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = private::create(path)?;
     for piece in pieces {
         file.write_all(piece)?;
     }

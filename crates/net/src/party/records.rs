@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use blindsum_job::JobError;
 use blindsum_job::records::Records;
 
+use crate::private;
+
 /// How long a party that has just left the job may take to let its records go: it says goodbye, and ends what it writes.
 const LETTING_GO: Duration = Duration::from_secs(5);
 
@@ -29,9 +31,9 @@ impl FileRecords {
             path: path.to_owned(),
             reason,
         };
-        fs::create_dir_all(&folder).map_err(|e| failed(&folder, e.to_string()))?;
+        private::create_folder(&folder).map_err(|e| failed(&folder, e.to_string()))?;
         let path = folder.join("lock");
-        let lock = File::create(&path).map_err(|e| failed(&path, e.to_string()))?;
+        let lock = private::create(&path).map_err(|e| failed(&path, e.to_string()))?;
         locked(&lock).map_err(|error| {
             let reason = match error {
                 TryLockError::WouldBlock => {
@@ -65,11 +67,11 @@ impl Records for FileRecords {
         let path = self.folder.join(name);
         let folder = path.parent().unwrap_or(&self.folder);
         if !folder.exists() {
-            fs::create_dir_all(folder)?;
+            private::create_folder(folder)?;
             sync(&self.folder)?;
         }
         let new = path.with_extension("new");
-        let mut file = File::create(&new)?;
+        let mut file = private::create(&new)?;
         for piece in pieces {
             file.write_all(piece)?;
         }

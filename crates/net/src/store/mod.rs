@@ -1,6 +1,8 @@
 //! What a coordinator must not forget, in a file: [`Store`] on SQLite.
 
 mod conducts;
+#[cfg(test)]
+mod copies;
 mod endings;
 mod errors;
 mod faults;

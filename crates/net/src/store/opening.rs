@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::private;
+
 /// The same file, by a name that is nothing else to SQLite. As the library is built here, it reads `file:...` as a URI even
 /// without being asked to; and "", ":memory:" and some URIs are databases that nobody finds again.
 pub(super) fn literal(path: &Path) -> PathBuf {
@@ -13,8 +15,10 @@ pub(super) fn literal(path: &Path) -> PathBuf {
     }
 }
 
-/// Opens or makes the file.
+/// Opens or makes the file, a new one for its owner alone. Its log gets the same mode.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    // Where that fails SQLite says why.
+    let _ = private::reserve(&literal(path));
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -12,7 +12,7 @@ use super::errors::store_error;
 use super::sqlite::{check_marks, is_new};
 use super::{ShownFault, faults, opening, read};
 use crate::report::RoundReport;
-use crate::{Model, StoreError};
+use crate::{Model, StoreError, private};
 
 /// A store that is only read. Each call sees the store at one moment. It never waits for the coordinator that uses the
 /// store, nor does the coordinator wait for it. A file that a coordinator has made and not written to yet has no jobs.
@@ -166,6 +166,7 @@ impl StoreReader {
         let copy = || -> Result<(), String> {
             // What an earlier copy that was cut short has left.
             let _ = std::fs::remove_file(new);
+            private::reserve(new).map_err(|e| e.to_string())?;
             let run = self.connection.execute("VACUUM INTO ?", [name]);
             run.map_err(|e| e.to_string())?;
             let synced = File::open(new).and_then(|file| file.sync_all());

@@ -32,6 +32,9 @@ const PAGE: u32 = 16 << 10;
 /// Bytes written into the log from which on it is moved into the file when a round begins: nobody waits then, while at a
 /// round's end all parties wait for their result.
 const LOG: u64 = 4 << 20;
+/// Rounds after which that is done, however short they are: somebody who copies the file alone has an old job then, and
+/// not none.
+const ROUNDS_LOGGED: u64 = 8;
 /// Pages of a log that is moved at once, whatever happens.
 const LARGEST_LOG: u32 = 4096;
 
@@ -79,7 +82,8 @@ pub struct SqliteStore {
     connection: Mutex<Connection>,
     path: String,
     models_kept: u32,
-    /// Bytes of models and results that were written since the log was moved into the file.
+    /// Bytes of models and results that were written since the log was moved into the file; a round counts as at least
+    /// the [`ROUNDS_LOGGED`]th part of [`LOG`].
     logged: AtomicU64,
     /// Let go after the connection.
     _lock: Option<StoreLock>,
@@ -241,6 +245,7 @@ impl Store for SqliteStore {
             Ok(known)
         })?;
         let Some((hash, state, version)) = known else {
+            self.move_log();
             return Ok(StoredJob {
                 model: initial.clone(),
                 state: JobState::Running,
@@ -318,7 +323,8 @@ impl Store for SqliteStore {
             model.values().len() * model.values().precision().bytes()
         });
         let bytes = model + ending.map_or(0, |ending| ending.message.len());
-        self.logged.fetch_add(bytes as u64, Ordering::Relaxed);
+        let bytes = (bytes as u64).max(LOG / ROUNDS_LOGGED);
+        self.logged.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
 
