@@ -19,12 +19,13 @@ mod health;
 mod logs;
 mod role;
 
-use std::future::Future;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use blindsum_net::coordinator::ConfigFile;
 use blindsum_net::{JobError, NetError, Reload};
 use clap::Parser;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info};
 
@@ -32,8 +33,7 @@ use args::Args;
 use role::Role;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    match run(&args) {
+    match start() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("blindsumd: {failure}");
@@ -69,14 +69,30 @@ impl Failure {
     }
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
-    // Handlers of signals first: process 1 gets no signal that it has no handler for.
+/// Takes the signals before anything else: one that comes in the first moment stops the daemon, too.
+fn start() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let entered = runtime.enter();
-    let (stop, hangup) = (stop_signal()?, signal(SignalKind::hangup())?);
-    drop(entered);
+    let signals = {
+        let _entered = runtime.enter();
+        Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        }
+    };
+    run(&Args::parse(), &runtime, signals)
+}
+
+/// The signals that the daemon heeds.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> {
     let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
     let program = args::Program::read(&file.program)?;
     let role = Role::load(file)?;
@@ -87,15 +103,28 @@ fn run(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     runtime.block_on(async {
+        let Signals {
+            terminate,
+            interrupt,
+            hangup,
+        } = signals;
+        let mut stop = pin!(stop_signal(terminate, interrupt));
         let health = match &program.health {
             Some(address) => Some(health::listen(address).await?),
             None => None,
         };
-        let mut running = role.start().await?;
+        let mut running = tokio::select! {
+            biased;
+            signal = &mut stop => {
+                info!(signal, "stopping before the start");
+                return Ok(());
+            }
+            started = role.start() => started?,
+        };
         let health = health.map(|listener| health::serve(listener, running.jobs()));
         let reloading = tokio::spawn(reload_on(hangup, running.reload()));
         tokio::select! {
-            signal = stop => info!(signal, "stopping"),
+            signal = &mut stop => info!(signal, "stopping"),
             () = running.finished() => info!("every job is over"),
         }
         let ended = running.stop().await;
@@ -117,14 +146,10 @@ async fn reload_on(mut hangup: Signal, reload: Reload) {
     }
 }
 
-/// Resolves to the name of the first signal to stop.
-fn stop_signal() -> Result<impl Future<Output = &'static str>, std::io::Error> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-        }
-    })
+/// The name of the first signal to stop.
+async fn stop_signal(mut terminate: Signal, mut interrupt: Signal) -> &'static str {
+    tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    }
 }

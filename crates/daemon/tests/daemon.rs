@@ -191,6 +191,40 @@ fn wrong_configurations_say_what_and_where() {
     fails(folder.path(), &[], 2, &["blindsumd.toml", "listen"]);
 }
 
+/// Whether a process has a handler of its own for SIGTERM (15).
+fn catches_sigterm(child: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+    caught >> 14 & 1 == 1
+}
+
+/// The configuration is read from a pipe, so the daemon still waits for it when the signal comes.
+#[test]
+fn a_signal_that_comes_before_anything_else_stops_it() {
+    let folder = folder();
+    let path = folder.path().join("blindsumd.toml");
+    let text = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let made = Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    let child = command(folder.path(), &[]).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while !catches_sigterm(&child) {
+        assert!(
+            Instant::now() < until,
+            "it takes no signals before it is configured"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    send("-TERM", &child);
+    std::fs::write(&path, text).unwrap();
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert!(!stderr.contains("listening"), "{stderr}");
+}
+
 #[test]
 fn names_of_nothing_are_refused_before_it_listens() {
     let folder = folder();
