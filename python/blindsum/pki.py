@@ -175,8 +175,8 @@ def issue(
     algorithm
         ``"ed25519"`` or ``"p256"``.
     days
-        How long the certificate is valid from now on. It begins ten minutes ago, for clocks that are behind, but not
-        before the CA's own begins.
+        How long the certificate is valid from now on. It begins ten minutes ago, for clocks that are
+        behind, but not before the CA's own begins.
 
     Raises
     ------
@@ -242,8 +242,8 @@ def sign(
     out
         Folder of the certificate; ``None`` takes the request's.
     days
-        How long the certificate is valid from now on. It begins ten minutes ago, for clocks that are behind, but not
-        before the CA's own begins.
+        How long the certificate is valid from now on. It begins ten minutes ago, for clocks that are
+        behind, but not before the CA's own begins.
     replace
         Whether the certificate takes the place of an older one, all at once: the same request signed again
         is a renewal, with the same key.
@@ -279,8 +279,8 @@ def revoke(ca: AnyPath, certificates: Sequence[AnyPath], days: int = REVOCATION_
     certificates
         Certificate files; an empty sequence renews the list.
     days
-        How long the list is valid from now on: the next one must be there by then. It begins ten minutes ago, but
-        not before the CA's certificate begins.
+        How long the list is valid from now on: the next one must be there by then. It begins ten minutes ago,
+        but not before the CA's certificate begins.
 
     Returns
     -------

@@ -1,15 +1,17 @@
 """Certificates on disk, read again by another library."""
 
+import hashlib
 import stat
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 import blindsum as bs
 from blindsum import pki
+from blindsum.cli import main
 from blindsum.pki import Identity
 
 
@@ -76,6 +78,29 @@ def test_a_key_never_leaves_its_party(ca, tmp_path):
     identity = Identity.find(party)
     key = serialization.load_pem_private_key(identity.key.read_bytes(), None)
     assert load(identity.certificate).public_key() == key.public_key()
+
+
+def test_signing_shows_the_names_and_the_fingerprint_of_the_key(ca, tmp_path, capsys):
+    request = pki.request("hospital-a", out=tmp_path)
+    assert main(["pki", "sign", str(ca), str(request)]) == 0
+    said = capsys.readouterr().out
+    key = serialization.load_pem_private_key((tmp_path / "hospital-a.key").read_bytes(), None)
+    encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    fingerprint = hashlib.sha256(key.public_key().public_bytes(encoding, form)).hexdigest()
+    assert "names       hospital-a\n" in said
+    assert f"fingerprint {fingerprint}\n" in said
+
+
+def test_a_request_with_a_common_name_alone_says_how_openssl_makes_one(ca, tmp_path):
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hospital-o")])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    path = tmp_path / "hospital-o.csr"
+    path.write_bytes(request.public_bytes(serialization.Encoding.PEM))
+    with pytest.raises(bs.IdentityError, match=r"asks for \[\], must ask for DNS:hospital-o") as caught:
+        pki.sign(ca, path)
+    assert 'openssl req -new -key hospital-o.key -subj "/CN=hospital-o"' in str(caught.value)
+    assert '-addext "subjectAltName=DNS:hospital-o"' in str(caught.value)
 
 
 def test_a_request_for_another_name_is_not_signed(ca, tmp_path):

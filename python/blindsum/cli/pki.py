@@ -147,6 +147,10 @@ def _sign(options: argparse.Namespace) -> int:
         days=options.days,
         replace=options.replace,
     )
+    fields = pki.show(path)
+    print(f"names       {', '.join(fields['names'])}")
+    print(f"key         {fields['key']}, fingerprint {fields['key_fingerprint']}")
+    print("            the party sees the same by `blindsum pki show NAME.csr`: compare before you send it back")
     print(f"certificate {path}: send it back")
     return 0
 
