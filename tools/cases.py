@@ -201,8 +201,10 @@ CASES = {
         "party, and one renewed in time nothing",
     ),
     56: (
-        "Clear text, TLS alerts, flipped bytes and expired certificates in the way for a while",
-        "Retried until `give_up_after` after one good connection; refusals stay final",
+        "Clear text, TLS alerts, flipped bytes and expired certificates in the way for a while; a clock that "
+        "is wrong for a while, at the coordinator, a party or a server",
+        "Retried until `give_up_after` after one good connection; refusals stay final. No round begins and "
+        "none counts as failed while a clock is wrong, and nobody is blamed",
     ),
     57: (
         "Rubbish sealed for one victim, or for all of them",

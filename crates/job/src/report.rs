@@ -146,6 +146,10 @@ pub struct JobStatus {
     pub model_hash: String,
     /// The names of connected parties.
     pub connected: Vec<String>,
+    /// The key exchange of TLS on the connection of each party and each other server, as in `X25519MLKEM768`; empty for a
+    /// connection without TLS.
+    #[serde(default)]
+    pub key_exchange: BTreeMap<String, String>,
     /// The parties whose answer is missing in the stage under way.
     pub waiting_for: Vec<String>,
     /// How many parties a round needs.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use blindsum_crypto::usage::Role;
 use http::header::{CONTENT_TYPE, TE};
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
+use rustls::{AlertDescription, ClientConfig};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -30,6 +30,7 @@ use crate::pb::CoordinatorFrame;
 use crate::pb::computing_client::ComputingClient;
 use crate::pb::coordinator_client::CoordinatorClient;
 use crate::stream::{Traffic, Watched};
+use crate::tls::{certificate_words, key_exchange, tls_error, words};
 use crate::wire::{CONNECT, LARGEST_PIECE, Sending, Sent};
 
 /// Bytes of the largest frame that is taken: a round's start names every party and brings certificates.
@@ -57,14 +58,18 @@ pub(crate) enum ConnectError {
     Later(String),
     /// It will not.
     Never(NetError),
+    /// The other side says that this side's certificate is not in its time. It will not, unless one of the clocks is wrong.
+    OutOfTime(NetError),
 }
 
 impl ConnectError {
     /// In words, without the address.
     pub fn reason(self) -> String {
         match self {
-            Self::Later(reason) | Self::Never(NetError::Tls { reason, .. }) => reason,
-            Self::Never(error) => error.to_string(),
+            Self::Later(reason)
+            | Self::Never(NetError::Tls { reason, .. })
+            | Self::OutOfTime(NetError::Tls { reason, .. }) => reason,
+            Self::Never(error) | Self::OutOfTime(error) => error.to_string(),
         }
     }
 }
@@ -197,6 +202,7 @@ impl Target {
             Err(_) => return Err(late("TLS")),
         };
         let traffic = Arc::new(Traffic::default());
+        traffic.agreed(key_exchange(stream.get_ref().1));
         let stream = TokioIo::new(Watched::new(stream, traffic.clone()));
         let channel = timeout(time, self.http(stream)).await;
         match channel {
@@ -226,15 +232,9 @@ impl Target {
     }
 
     fn tls_failed(&self, error: &std::io::Error) -> ConnectError {
-        let inner = error
-            .get_ref()
-            .and_then(|e| e.downcast_ref::<rustls::Error>());
-        match inner {
+        match tls_error(error) {
             None => ConnectError::Later(format!("TLS: {error}")),
-            Some(inner) => ConnectError::Never(NetError::Tls {
-                url: self.address.url.clone(),
-                reason: self.tls_reason(inner),
-            }),
+            Some(inner) => ConnectError::Never(self.failed(self.tls_reason(inner))),
         }
     }
 
@@ -244,14 +244,11 @@ impl Target {
         let certificate = match error {
             rustls::Error::InvalidCertificate(certificate) => certificate,
             rustls::Error::InvalidMessage(_) => return "what answers there speaks no TLS".into(),
-            other => return other.to_string(),
+            other => return words(other),
         };
         match certificate {
             C::UnknownIssuer | C::BadSignature => {
                 format!("the {whom}'s certificate is not signed by the CA that is trusted here")
-            }
-            C::Expired | C::ExpiredContext { .. } => {
-                format!("the {whom}'s certificate has expired")
             }
             C::Revoked => format!("the {whom}'s certificate is revoked"),
             C::InvalidPurpose | C::InvalidPurposeContext { .. } if self.role == Some(Role::Server) => {
@@ -277,7 +274,7 @@ impl Target {
                  it names, or give its name (--server-name, in Python server_name)",
                 self.server_name.to_str()
             ),
-            other => format!("the {whom}'s certificate: {other:?}"),
+            other => format!("the {whom}'s certificate {}", certificate_words(other)),
         }
     }
 
@@ -293,23 +290,31 @@ impl Target {
     /// A connection that broke after the handshake: with TLS 1.3 the coordinator's word on this side's
     /// certificate comes only then.
     pub fn broken(&self, traffic: &Traffic, otherwise: String) -> ConnectError {
-        match traffic.error() {
-            Some(error) if error.contains("alert") && self.role.is_none() => {
-                ConnectError::Later(format!(
-                    "it does not accept this side's certificate ({error}): that must have client authentication and be of \
-                     a CA that etcd trusts"
-                ))
+        let error = traffic.error().unwrap_or_default();
+        match traffic.alert() {
+            Some(_) if self.role.is_none() => ConnectError::Later(format!(
+                "it does not accept this side's certificate ({error}): that must have client authentication and be of \
+                 a CA that etcd trusts"
+            )),
+            Some(AlertDescription::CertificateExpired) => {
+                let whom = self.whom();
+                ConnectError::OutOfTime(self.failed(format!(
+                    "by the clock of the {whom} this side's certificate is not in its time ({error}): check the clocks of \
+                     both machines; if they are right, the CA must issue a new certificate"
+                )))
             }
-            Some(error) if error.contains("alert") => ConnectError::Never(NetError::Tls {
-                url: self.address.url.clone(),
-                reason: format!(
-                    "the {} does not accept this side's certificate ({error}): it must \
-                     be of the job's CA, in its time, and not revoked",
-                    self.whom()
-                ),
-            }),
-            Some(error) => ConnectError::Later(error.to_owned()),
+            Some(_) => ConnectError::Never(self.failed(format!(
+                "the {} does not accept this side's certificate ({error}): it must \
+                 be of the job's CA, in its time, and not revoked",
+                self.whom()
+            ))),
+            None if !error.is_empty() => ConnectError::Later(error.to_owned()),
             None => ConnectError::Later(otherwise),
         }
+    }
+
+    fn failed(&self, reason: String) -> NetError {
+        let url = self.address.url.clone();
+        NetError::Tls { url, reason }
     }
 }

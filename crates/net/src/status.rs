@@ -79,7 +79,7 @@ impl Question {
         let address = Address::parse("url", &self.url)?;
         let target = Target::coordinator(address, self.server_name.as_deref(), tls, TIME)?;
         target.connect(TIME).await.map_err(|error| match error {
-            ConnectError::Never(error) => error,
+            ConnectError::Never(error) | ConnectError::OutOfTime(error) => error,
             ConnectError::Later(reason) => NetError::Unreachable {
                 url: self.url.clone(),
                 seconds: TIME.as_secs_f64(),

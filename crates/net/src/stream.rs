@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
+use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::tls::{tls_error, words};
 
 /// What went through a connection.
 #[derive(Debug, Default)]
@@ -14,7 +17,17 @@ pub(crate) struct Traffic {
     read: AtomicU64,
     written: AtomicU64,
     /// The first error of reading or writing.
-    error: OnceLock<String>,
+    error: OnceLock<Broken>,
+    /// The key exchange of TLS; empty before the handshake.
+    key_exchange: OnceLock<&'static str>,
+}
+
+/// Why a connection broke.
+#[derive(Debug)]
+struct Broken {
+    reason: String,
+    /// What the other side's TLS said last, where it did.
+    alert: Option<AlertDescription>,
 }
 
 impl blindsum_job::server::Traffic for Traffic {
@@ -25,12 +38,32 @@ impl blindsum_job::server::Traffic for Traffic {
     fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
+
+    fn key_exchange(&self) -> &str {
+        self.key_exchange()
+    }
 }
 
 impl Traffic {
     /// Why the connection broke, where it did.
     pub fn error(&self) -> Option<&str> {
-        self.error.get().map(String::as_str)
+        self.error.get().map(|broken| broken.reason.as_str())
+    }
+
+    /// What the other side's TLS said last, where the connection broke by that.
+    pub fn alert(&self) -> Option<AlertDescription> {
+        self.error.get()?.alert
+    }
+
+    /// The key exchange of TLS; empty before the handshake.
+    pub fn key_exchange(&self) -> &'static str {
+        self.key_exchange.get().copied().unwrap_or_default()
+    }
+
+    /// The keys of the connection were agreed on.
+    pub fn agreed(&self, key_exchange: &'static str) {
+        // There is one handshake.
+        let _ = self.key_exchange.set(key_exchange);
     }
 }
 
@@ -55,14 +88,19 @@ impl<S> Watched<S> {
 
     fn note<T>(&self, result: &Poll<io::Result<T>>) {
         if let Poll::Ready(Err(error)) = result {
-            let text = match error.kind() {
+            let alert = match tls_error(error) {
+                Some(rustls::Error::AlertReceived(alert)) => Some(*alert),
+                _ => None,
+            };
+            let reason = match (tls_error(error), error.kind()) {
+                (Some(error), _) => words(error),
                 // Else a library's own words, with a link to its documentation.
-                io::ErrorKind::UnexpectedEof => {
+                (None, io::ErrorKind::UnexpectedEof) => {
                     "the connection was closed at the other end without a goodbye".into()
                 }
-                _ => error.to_string(),
+                (None, _) => error.to_string(),
             };
-            let _ = self.traffic.error.set(text);
+            let _ = self.traffic.error.set(Broken { reason, alert });
         }
     }
 }

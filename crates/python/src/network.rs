@@ -78,6 +78,8 @@ impl IntoPyErr for JobError {
             | JobError::ResultMismatch { .. } => {
                 raise(py, "Fault", (Culprit::Server.to_string(), text))
             }
+            // Nobody has done wrong: one of the clocks is.
+            JobError::OutOfTime { .. } => raise(py, "Fault", (Culprit::Nobody.to_string(), text)),
             JobError::Fault { fault, .. } => <Fault as IntoPyErr>::into_py_err(fault, py),
             JobError::RoundAborted { round, reason } => {
                 raise(py, "RoundAborted", (round, reason, false))

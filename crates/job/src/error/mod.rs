@@ -32,6 +32,15 @@ pub enum JobError {
     /// The coordinator sent something that it must not send.
     #[error("the coordinator sent something wrong: {0}")]
     Coordinator(String),
+    /// By the clock of this machine the certificate of somebody in a round is not in its time. One of the clocks may be
+    /// wrong: nobody is said to have done wrong.
+    #[error("round {round}: {reason}")]
+    OutOfTime {
+        /// The number of the round.
+        round: u64,
+        /// Whose certificate it is, both dates, and what to do.
+        reason: String,
+    },
     /// The protocol's machine ended the party's round.
     #[error("round {round}: {fault}")]
     Fault {

@@ -294,6 +294,7 @@ fn refusal(refused: pb::Refused) -> Ended {
         RefusalCode::RefusalStopping
         | RefusalCode::RefusalTooSlow
         | RefusalCode::RefusalJobFailed
+        | RefusalCode::RefusalOutOfTime
         | RefusalCode::RefusalCertificate => Ended::Lost(reason),
         code => Ended::Failed(JobError::Refused { code, reason }),
     }

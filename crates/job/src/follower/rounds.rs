@@ -7,7 +7,7 @@ use tracing::{debug, info, warn};
 
 use super::{Active, Server};
 use crate::error::wrong;
-use crate::party::{Say, certified_round};
+use crate::party::{Say, certified_round, refusal_code};
 use crate::pb::{self, RoundRefusalCode};
 use crate::receiving::receive;
 use crate::results::{LearntResult, keep};
@@ -52,8 +52,8 @@ impl Server {
         self.check_number(number)?;
         let round = match self.certified(&mut start) {
             Ok(round) => Arc::new(round),
-            Err(reason) => {
-                self.refuse(number, RoundRefusalCode::RoundRefusalFault, reason);
+            Err(error) => {
+                self.refuse(number, refusal_code(&error), error.to_string());
                 return Ok(());
             }
         };
@@ -96,19 +96,19 @@ impl Server {
     }
 
     /// The round that begins, once its members are certified; or why it must be refused.
-    fn certified(&mut self, start: &mut pb::RoundStart) -> Result<Round, String> {
+    fn certified(&mut self, start: &mut pb::RoundStart) -> Result<Round, JobError> {
         if start.kind() != pb::RoundKind::Sum {
-            return Err("no server but the coordinator is in a key set-up".into());
+            return Err(wrong("no server but the coordinator is in a key set-up"));
         }
         let (job, anchor) = (&self.parts.job, &self.parts.anchor);
-        let brought = self.certificates.take(start, job.spec().parties)?;
+        let brought = self.certificates.take(start, job.spec().parties);
+        let brought = brought.map_err(wrong)?;
         let now = self.hand.unix_seconds();
         let round = certified_round(start, job, anchor, &self.certificates, None, now);
         if round.is_err() {
-            self.certificates.forget_strangers(brought, anchor, now);
+            self.certificates.forget_strangers(brought, anchor);
         }
-        let round = round.map_err(|error| error.to_string())?;
-        Ok(self.remembering(round, start))
+        Ok(self.remembering(round?, start))
     }
 
     /// Takes part in a round, which it does once.

@@ -487,8 +487,10 @@ pub enum RefusalCode {
     RefusalNoModel = 10,
     /// Another process was here under this name. Come back at once and bring the token: it shows that you live.
     RefusalComeAgain = 11,
-    /// The party's certificate was revoked, or its time ended, while it was connected.
+    /// The party's certificate was revoked while it was connected.
     RefusalCertificate = 12,
+    /// The party's certificate is not in its time by the coordinator's clock, which may be wrong.
+    RefusalOutOfTime = 13,
 }
 impl RefusalCode {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -510,6 +512,7 @@ impl RefusalCode {
             Self::RefusalNoModel => "REFUSAL_NO_MODEL",
             Self::RefusalComeAgain => "REFUSAL_COME_AGAIN",
             Self::RefusalCertificate => "REFUSAL_CERTIFICATE",
+            Self::RefusalOutOfTime => "REFUSAL_OUT_OF_TIME",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -528,6 +531,7 @@ impl RefusalCode {
             "REFUSAL_NO_MODEL" => Some(Self::RefusalNoModel),
             "REFUSAL_COME_AGAIN" => Some(Self::RefusalComeAgain),
             "REFUSAL_CERTIFICATE" => Some(Self::RefusalCertificate),
+            "REFUSAL_OUT_OF_TIME" => Some(Self::RefusalOutOfTime),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
 use blindsum_encode::Judged;
 use blindsum_protocol::{
@@ -18,7 +18,7 @@ use super::result::{Clipped, RoundResult, Timings};
 use crate::actor::Time;
 use crate::chunks::Assembly;
 use crate::error::wrong;
-use crate::pb;
+use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, Model, seconds};
 
 /// Time beyond the deadlines of a round for its messages to arrive.
@@ -162,8 +162,14 @@ pub(crate) fn certified_round(
     let name = name.ok_or_else(|| refused("RoundStart names no model"))?;
     let hash = <[u8; 32]>::try_from(name.hash.as_slice())
         .map_err(|_| refused("the hash of the model must have 32 bytes"))?;
-    let roster = certified_roster(start, job, anchor, certificates, unix_seconds)
-        .map_err(|reason| refused(&reason))?;
+    let roster = certified_roster(start, job, anchor, certificates, unix_seconds);
+    let roster = roster.map_err(|untrusted| match untrusted {
+        Untrusted::OutOfTime(reason) => JobError::OutOfTime {
+            round: number,
+            reason,
+        },
+        Untrusted::Wrong(reason) => refused(&reason),
+    })?;
     let (job, roster) = (job.clone(), Arc::new(roster));
     let numbers = start
         .numbers
@@ -187,6 +193,28 @@ pub(crate) fn certified_round(
     })
 }
 
+/// What the coordinator is told of a beginning of a round that is refused: a clock that is wrong is nobody's fault.
+pub(crate) fn refusal_code(error: &JobError) -> RoundRefusalCode {
+    match error {
+        JobError::OutOfTime { .. } => RoundRefusalCode::RoundRefusalUnable,
+        _ => RoundRefusalCode::RoundRefusalFault,
+    }
+}
+
+/// Why a roster is not trusted.
+enum Untrusted {
+    /// A certificate in it is not in its time by the clock here.
+    OutOfTime(String),
+    /// The coordinator sent what it must not send.
+    Wrong(String),
+}
+
+impl From<&str> for Untrusted {
+    fn from(reason: &str) -> Self {
+        Self::Wrong(reason.into())
+    }
+}
+
 /// The members of a round with their certificates, every one of them checked.
 fn certified_roster(
     start: &pb::RoundStart,
@@ -194,7 +222,7 @@ fn certified_roster(
     anchor: &TrustAnchor,
     certificates: &Certificates,
     unix_seconds: u64,
-) -> Result<CertifiedRoster, String> {
+) -> Result<CertifiedRoster, Untrusted> {
     let mut members = Vec::with_capacity(start.roster.len());
     for participant in &start.roster {
         let fingerprint = <[u8; 32]>::try_from(participant.fingerprint.as_ref())
@@ -206,7 +234,7 @@ fn certified_roster(
             .ok_or("a certificate of the roster was never sent")?;
         let party = anchor
             .verify_party(certificate, unix_seconds)
-            .map_err(|e| format!("a member of the roster cannot be trusted: {e}"))?;
+            .map_err(|error| untrusted(&error, anchor.signed_name(certificate)))?;
         members.push(Member {
             name: party.name,
             certificate: certificate.clone(),
@@ -219,7 +247,16 @@ fn certified_roster(
     }
     Roster(members)
         .certify(anchor, unix_seconds)
-        .map_err(|e| e.to_string())
+        .map_err(|error| Untrusted::Wrong(error.to_string()))
+}
+
+/// Why a member with this certificate is not trusted. `name` is that in it, where the CA has signed it.
+fn untrusted(error: &CertificateError, name: Option<String>) -> Untrusted {
+    let out_of_time = name.and_then(|name| error.out_of_time(&name));
+    match out_of_time {
+        Some(reason) => Untrusted::OutOfTime(reason),
+        None => Untrusted::Wrong(format!("a member of the roster cannot be trusted: {error}")),
+    }
 }
 
 /// The names of a round's parties.

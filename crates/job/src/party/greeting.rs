@@ -39,7 +39,11 @@ impl Member {
         let code = refused.code();
         let reason = foreign(&refused.reason);
         match code {
-            RefusalCode::RefusalStopping | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
+            // Of a refusal for its time one of the clocks may be the cause: the program that drives the party knows whether its
+            // own agrees.
+            RefusalCode::RefusalStopping
+            | RefusalCode::RefusalTooSlow
+            | RefusalCode::RefusalOutOfTime => Ended::Lost(reason),
             // It goes on once its coordinator is started again; a job that is done stays so.
             RefusalCode::RefusalJobFailed if self.done.is_none() => Ended::Lost(reason),
             RefusalCode::RefusalComeAgain => {

@@ -6,7 +6,7 @@ use blindsum_protocol::{Client, ClientSetup, ModelUpdate, PartyId, Round};
 use rand_core::Rng;
 use tracing::{debug, info, warn};
 
-use super::active::{Active, certified_round, cohort, deadline};
+use super::active::{Active, certified_round, cohort, deadline, refusal_code};
 use super::exchange::{Begun, Told};
 use super::guard::Guard;
 use super::member::{Ended, Member};
@@ -240,11 +240,7 @@ impl Member {
         let lacks_model = self.lacks_model(&start)?;
         let round = match self.certified(&mut start)? {
             Ok(round) => Arc::new(round),
-            Err(error) => {
-                return self
-                    .refuse(number, RoundRefusalCode::RoundRefusalFault, error)
-                    .await;
-            }
+            Err(error) => return self.refuse(number, refusal_code(&error), error).await,
         };
         let active = self
             .active
@@ -303,8 +299,8 @@ impl Member {
         // The certificates in it do not come again over this connection.
         let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
         if let Ok(brought) = self.certificates.take(&mut start, job.spec().parties) {
-            let (anchor, now) = (&self.identity.anchor, self.hand.unix_seconds());
-            self.certificates.forget_strangers(brought, anchor, now);
+            let anchor = &self.identity.anchor;
+            self.certificates.forget_strangers(brought, anchor);
         }
         Ok(())
     }
@@ -341,8 +337,7 @@ impl Member {
         );
         if round.is_err() {
             let anchor = &self.identity.anchor;
-            let now = self.hand.unix_seconds();
-            self.certificates.forget_strangers(brought, anchor, now);
+            self.certificates.forget_strangers(brought, anchor);
         }
         Ok(round)
     }

@@ -45,7 +45,7 @@ mod vault;
 
 pub use blindsum_encode::{Judged, Update};
 
-pub(crate) use active::certified_round;
+pub(crate) use active::{certified_round, refusal_code};
 pub(crate) use certificates::Certificates;
 pub use exchange::{
     Absence, Begun, Departure, Effect, Identity, Input, LinkId, Over, Say, Settings, Told,

@@ -3,7 +3,7 @@
 
 use tracing::warn;
 
-use super::active::cohort;
+use super::active::{cohort, refusal_code};
 use super::member::Member;
 use super::pledge::as_start;
 use crate::JobError;
@@ -56,7 +56,7 @@ impl Member {
         }
         let round = match self.certified(start)? {
             Ok(round) => round,
-            Err(error) => return Ok(Err((RoundRefusalCode::RoundRefusalFault, error))),
+            Err(error) => return Ok(Err((refusal_code(&error), error))),
         };
         let ready = self.ready.as_ref();
         let Some(pledge) = ready.filter(|pledge| pledge.ready.round == number) else {

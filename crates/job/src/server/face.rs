@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::certificate::{TrustAnchor, UnixSeconds};
 use blindsum_crypto::sign::VerifyingKey;
 use blindsum_protocol::{Job, Outgoing, ServerIndex, ServerRole};
 use bytes::Bytes;
@@ -20,6 +20,9 @@ use crate::store::Store;
 use crate::traffic::Traffic;
 use crate::{JobError, Model};
 
+/// Gives the first and the last second in which the coordinator's own certificate is valid, the newest one.
+pub type CurrentTimes = Arc<dyn Fn() -> (UnixSeconds, UnixSeconds) + Send + Sync>;
+
 /// What the coordinator of a job needs.
 pub struct Parts {
     /// The job.
@@ -31,6 +34,9 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// The CA that certifies parties.
     pub anchor: Arc<TrustAnchor>,
+    /// When the coordinator's own certificate is valid. While it is not by the clock that is handed in, no round begins.
+    /// `None` if it has none, as where messages go over another transport.
+    pub own: Option<CurrentTimes>,
     /// Where the results go that the coordinator learns, for its operator; nowhere if there is none.
     pub results: Option<Arc<dyn Results>>,
     /// Where answers are kept that are passed on.

@@ -113,11 +113,11 @@ impl Lead {
     }
 
     /// Until enough parties are connected for a round, and can be certified. While the revocation list is out of
-    /// date nobody can come, and patience does not run out.
+    /// date, or a clock is wrong, nobody can come, and patience does not run out.
     async fn wait_for_parties(&mut self) -> Result<(), Halt> {
         let need = self.parts.job.least_roster();
-        while self.members.len() < need || !self.has_needed() || self.list_is_over() {
-            if self.list_is_over() {
+        while self.members.len() < need || !self.has_needed() || self.cannot_certify() {
+            if self.cannot_certify() {
                 self.patience = self.hand.now() + self.parts.settings.patience;
             } else if self.hand.now() >= self.patience {
                 return Err(match self.members.len() < need {
@@ -178,7 +178,7 @@ impl Lead {
     }
 
     pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
-        if self.list_is_over() {
+        if self.cannot_certify() {
             return Halt::Aborted(self.warning.clone());
         }
         Halt::Ended(format!(
@@ -414,6 +414,7 @@ impl Lead {
             model_version: self.model.version(),
             model_hash: hex(self.model.hash()),
             connected: self.members.keys().map(|name| name.to_string()).collect(),
+            key_exchange: self.key_exchange(),
             waiting_for,
             min_parties: before.min_parties,
             warning,

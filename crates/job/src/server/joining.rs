@@ -364,6 +364,11 @@ impl Lead {
                 }
                 other => return Err(Halt::Aborted(other.to_string())),
             };
+            if let RosterError::Certificate { error, .. } = &error
+                && error.is_of_time()
+            {
+                self.look_at_times();
+            }
             warn!(job = %self.name, round, party = %culprit, %error, "left out of the roster");
             self.tell_dropped(round, &culprit, &error.to_string());
             members.retain(|member| member.name != culprit);
@@ -394,7 +399,8 @@ impl Lead {
                 self.next_round,
                 self.next_round.saturating_add(ahead.min(most)),
             );
-            warn!(job = %self.name, from, to, "somebody knows of later rounds than the store: their numbers are skipped");
+            warn!(job = %self.name, from, to, "somebody knows of later rounds than the store: their numbers are skipped. The store may be an older or incomplete \
+                copy: while a coordinator runs, copy a store with `blindsum backup` only");
             self.next_round = to;
         }
     }

@@ -69,7 +69,7 @@ impl Lead {
             self.settle(name);
         }
         info!(job = %self.name, party = %name, address = %link.peer.address,
-            program = %foreign(&hello.program), "party joined");
+            key_exchange = link.peer.traffic.key_exchange(), program = %foreign(&hello.program), "party joined");
         self.welcome_frame()
     }
 

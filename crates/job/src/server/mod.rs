@@ -3,7 +3,7 @@
 //! [`JobServer`] is its interface: the program that drives it hands in what has come ([`Input`]) and carries out what
 //! it asks for ([`Effect`]). The code behind it goes from top to bottom. `job` is the course of a job from its first
 //! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
-//! `failed` which parties live, `revocation` who must leave. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
+//! `failed` which parties live, `revocation` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
 //! results, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
 //! result, and `conduct` who sits out rounds.
 
@@ -34,6 +34,7 @@ mod servers;
 mod shared;
 mod shelf;
 mod talking;
+mod times;
 mod trouble;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +54,9 @@ use board::Board;
 use conduct::Conduct;
 use departed::Departed;
 use ended::Ended;
-pub use face::{Content, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Who};
+pub use face::{
+    Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Who,
+};
 use hidden::SealedModel;
 use joining::Joining;
 pub use members::LONGEST_LOCATION;
@@ -65,6 +68,7 @@ use running::Running;
 pub use servers::KEY_SERVICE;
 pub use shared::Shared;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
+use times::OutOfTime;
 use trouble::Trouble;
 
 /// The coordinator of a job, as a machine. It has no socket, no clock, no thread and no file: the same inputs at the
@@ -169,6 +173,7 @@ fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
         model_version: 0,
         model_hash: String::new(),
         connected: Vec::new(),
+        key_exchange: BTreeMap::new(),
         waiting_for: Vec::new(),
         min_parties: parts.job.least_roster(),
         warning: String::new(),
@@ -242,6 +247,8 @@ struct Lead {
     falling: Falling,
     /// What the operator must know of them; empty where that is nothing.
     bounds_warning: String,
+    /// Whose certificates are not in their time, where no round begins because of that.
+    out_of_time: Option<OutOfTime>,
     /// When the list is looked at next.
     list_look: Time,
     state: JobState,
@@ -293,6 +300,7 @@ impl Lead {
             warning: String::new(),
             falling: Falling::default(),
             bounds_warning: String::new(),
+            out_of_time: None,
             list_look: now,
             state: JobState::Running,
             reason: String::new(),

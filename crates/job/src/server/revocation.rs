@@ -27,14 +27,21 @@ impl Lead {
         }
         self.list_look = self.hand.now() + LIST_LOOK;
         self.expel_unfit();
-        let warning = warning(
+        let of_list = warning(
             self.parts.anchor.lists_valid_until(),
             self.hand.unix_seconds(),
         );
+        // Of certificates out of their time the log says so already.
+        let of_times = match self.list_is_over() {
+            true => None,
+            false => self.out_of_time.as_ref().map(|found| found.warning.clone()),
+        };
+        let is_logged = of_times.is_some() || of_list.is_empty();
+        let warning = of_times.unwrap_or(of_list);
         if warning != self.warning {
             match self.list_is_over() {
                 true => error!(job = %self.name, "{warning}"),
-                false if !warning.is_empty() => warn!(job = %self.name, "{warning}"),
+                false if !is_logged => warn!(job = %self.name, "{warning}"),
                 false => {}
             }
             self.warning = warning;
@@ -50,29 +57,35 @@ impl Lead {
     }
 
     /// What a party hears whose certificate counts no more: it is on the list, or its time is over. Whose time ends
-    /// amid a round goes on to the end of it.
+    /// amid a round goes on to the end of it. If the clock here may be wrong, nobody's time is over.
     pub(super) fn unfit(&self, peer: &Peer) -> Option<pb::Refused> {
         let verified = self
             .parts
             .anchor
             .verify_party(&peer.certificate, self.hand.unix_seconds());
-        let reason = match verified {
-            Err(CertificateError::Revoked) => {
+        let (code, reason) = match verified {
+            Err(CertificateError::Revoked) => (
+                RefusalCode::RefusalCertificate,
                 "the coordinator does not accept this party's certificate any more, it is revoked: ask the CA for a \
                  new one"
-                    .into()
-            }
-            Err(CertificateError::Expired { not_after, .. }) if !self.is_in_round(&peer.name) => {
-                format!(
-                    "this party's certificate has expired, it was valid until {}: let the CA sign its request again \
-                     (blindsum pki sign CA NAME.csr --replace), put the new certificate in the place of the old one, \
-                     and start the party again",
-                    utc(not_after)
-                )
+                    .into(),
+            ),
+            Err(CertificateError::Expired { not_after, now })
+                if !self.is_in_round(&peer.name) && !self.doubts_clock() =>
+            {
+                // Its reader cuts long texts off: what to do comes early.
+                let reason = format!(
+                    "this party's certificate expired {} by the coordinator's clock ({}): check the clocks, or renew it \
+                     (blindsum pki sign CA NAME.csr --replace), put the new certificate in the place of the old one, and \
+                     start the party again",
+                    utc(not_after),
+                    utc(now)
+                );
+                (RefusalCode::RefusalOutOfTime, reason)
             }
             _ => return None,
         };
-        Some(pb::Refused::new(RefusalCode::RefusalCertificate, reason))
+        Some(pb::Refused::new(code, reason))
     }
 
     fn is_in_round(&self, name: &str) -> bool {
@@ -83,6 +96,7 @@ impl Lead {
     /// Ends the connections of those whose certificate counts no more: they are in no round from now on, and get no
     /// further model. Whether there were any.
     pub(super) fn expel_unfit(&mut self) -> bool {
+        self.look_at_times();
         let unfit = self.members.iter().filter_map(|(name, member)| {
             let refusal = self.unfit(&member.link.peer)?;
             Some((name.clone(), refusal))

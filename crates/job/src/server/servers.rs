@@ -1,6 +1,8 @@
 //! The other servers of a job, where its protocol needs some. They connect to the coordinator as parties do, each for its
 //! role; they are in no roster, and a round waits for them in the stages in which they speak.
 
+use std::collections::BTreeMap;
+
 use blindsum_protocol::{Seat, ServerRole};
 use tracing::{info, warn};
 
@@ -43,6 +45,19 @@ impl Lead {
             root.map(|root| format!("the party {root}, with whose vector the others are compared")),
         );
         names.join(" and ")
+    }
+
+    /// The key exchange of TLS on each connection.
+    pub(super) fn key_exchange(&self) -> BTreeMap<String, String> {
+        let of = |name: String, member: &Member| {
+            let key_exchange = member.link.peer.traffic.key_exchange();
+            (name, key_exchange.to_owned())
+        };
+        let parties = self.members.iter();
+        let parties = parties.map(|(name, member)| of(name.to_string(), member));
+        let servers = self.servers.iter();
+        let servers = servers.map(|(role, server)| of(role.to_string(), server));
+        parties.chain(servers).collect()
     }
 
     /// The server at the other end of a connection, if it is one.
@@ -90,7 +105,8 @@ impl Lead {
             Ok(welcome) => welcome,
             Err(refusal) => return self.hand.say(Effect::Refuse(id, refusal)),
         };
-        info!(job = %self.name, server = %link.peer.name, %role, address = %link.peer.address, "server joined");
+        info!(job = %self.name, server = %link.peer.name, %role, address = %link.peer.address,
+            key_exchange = link.peer.traffic.key_exchange(), "server joined");
         self.skip_to(hello.last_round, MOST_AHEAD);
         self.hand.say(Effect::Admit(id));
         link.frame(welcome.into());

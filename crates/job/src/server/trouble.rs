@@ -53,8 +53,8 @@ impl Lead {
     /// What becomes of the job after a round without a result; an error where it ends.
     pub(super) async fn without_result(&mut self, halt: Halt) -> Result<(), Halt> {
         match halt {
-            // Nobody can be certified: no round is to blame, and none begins before there is a new list.
-            Halt::Aborted(_) if self.list_is_over() => Ok(()),
+            // Nobody can be certified: no round is to blame, and none begins before that is over.
+            Halt::Aborted(_) if self.cannot_certify() => Ok(()),
             // Whoever ended it takes no part in the next one, which may as well begin now.
             Halt::Missed { .. } if self.has_enough_others() => Ok(()),
             Halt::Missed { whom, .. } => self.wait_for(&whom, Self::has_enough_others).await,

@@ -168,6 +168,7 @@ pub fn open(
         initial: None,
         store: store.clone(),
         anchor: anchor.clone(),
+        own: None,
         results: Some(kept.clone()),
         shelves: Arc::new(MemoryShelves),
         settings: server::Settings {

@@ -2,6 +2,7 @@
 
 mod accusers;
 mod actors;
+mod clocks;
 mod computing;
 mod coordinating;
 mod draws;

@@ -14,7 +14,8 @@ use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, PartyFrame};
 use blindsum_job::report::JobState;
 use blindsum_job::server::{
-    Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Say, Settings, Shared,
+    CurrentTimes, Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Say, Settings,
+    Shared,
 };
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_protocol::{Job, JobSpec, Message};
@@ -25,7 +26,13 @@ use rand_core::SeedableRng;
 use crate::party::Party;
 
 /// When the tests take place, in seconds since 1970-01-01 UTC.
-const BEGIN: u64 = 1_800_000_000;
+pub const BEGIN: u64 = 1_800_000_000;
+
+/// When certificates are valid.
+pub const VALIDITY: Validity = Validity {
+    not_before: BEGIN - 86_400,
+    not_after: BEGIN + 86_400,
+};
 
 /// What a party hears over its connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,30 +66,33 @@ pub struct Scene {
     pub over: Option<Result<(), JobError>>,
     /// Whether work ends without being done.
     pub lose_work: bool,
+    /// By so many seconds the coordinator's clock is ahead of those of parties.
+    off_by: i64,
     links: u64,
 }
 
 impl Scene {
     /// A coordinator, and as many parties as the job has, none of them connected.
     pub fn new(spec: JobSpec, seed: u8) -> Self {
+        Self::certified(spec, seed, |_| VALIDITY)
+    }
+
+    /// The same, with certificates of parties that are valid then.
+    pub fn certified(spec: JobSpec, seed: u8, valid: impl Fn(u32) -> Validity) -> Self {
         let mut rng = ChaCha20Rng::from_seed([seed; 32]);
-        let validity = Validity {
-            not_before: BEGIN - 86_400,
-            not_after: BEGIN + 86_400,
-        };
-        let ca = CertificateAuthority::create("test", Algorithm::Ed25519, validity, &mut rng);
+        let ca = CertificateAuthority::create("test", Algorithm::Ed25519, VALIDITY, &mut rng);
         let ca = ca.unwrap();
         let anchor = Arc::new(TrustAnchor::from_pem(ca.certificate(), None).unwrap());
         let job = Arc::new(spec.validate().unwrap());
-        let names = (0..job.spec().parties).map(|i| format!("party-{i}"));
-        let parties = names.map(|name| Party::new(&ca, &name, validity, &job, &mut rng));
+        let parties = (0..job.spec().parties)
+            .map(|i| Party::new(&ca, &format!("party-{i}"), valid(i), &job, &mut rng));
         let parties = parties.collect();
         let now = Now {
             time: Time::default(),
             unix_millis: BEGIN * 1000,
         };
         let store = Arc::new(MemoryStore::new(3));
-        let server = open(&job, &anchor, &store, now, seed);
+        let server = open(&job, &anchor, &store, now, seed, None);
         let mut scene = Self {
             job,
             anchor,
@@ -96,6 +106,7 @@ impl Scene {
             leased: BTreeSet::new(),
             over: None,
             lose_work: false,
+            off_by: 0,
             links: 0,
         };
         scene.carry_out();
@@ -105,9 +116,23 @@ impl Scene {
     /// The coordinator is killed, and another one begins with this store. All connections are gone.
     pub fn restart(&mut self, store: MemoryStore, seed: u8) {
         self.store = Arc::new(store);
-        self.server = open(&self.job, &self.anchor, &self.store, self.now, seed);
+        self.server = open(&self.job, &self.anchor, &self.store, self.now, seed, None);
         self.heard.clear();
         self.carry_out();
+    }
+
+    /// The same with a certificate of the coordinator's own that is valid then.
+    pub fn restart_certified(&mut self, times: (u64, u64)) {
+        let own: CurrentTimes = Arc::new(move || times);
+        self.server = open(&self.job, &self.anchor, &self.store, self.now, 1, Some(own));
+        self.heard.clear();
+        self.carry_out();
+    }
+
+    /// The coordinator's clock is set, forward or back, by so many seconds; no time passes. Those of parties stay.
+    pub fn set_clock(&mut self, seconds: i64) {
+        self.off_by += seconds;
+        self.now.unix_millis = self.now.unix_millis.wrapping_add_signed(seconds * 1000);
     }
 
     /// A party connects, as the process that it is.
@@ -276,7 +301,9 @@ impl Scene {
             }
             Heard::Frame(Frame::RoundStart(start)) => {
                 let (job, anchor) = (self.job.clone(), self.anchor.clone());
-                let begun = self.parties[party].begin(&job, &anchor, &start, self.now);
+                let mut now = self.now;
+                now.unix_millis = now.unix_millis.wrapping_add_signed(-self.off_by * 1000);
+                let begun = self.parties[party].begin(&job, &anchor, &start, now);
                 if let Some(message) = begun {
                     self.answer(party, start.round, 0, message);
                 }
@@ -330,12 +357,14 @@ fn open(
     store: &Arc<MemoryStore>,
     now: Now,
     seed: u8,
+    own: Option<CurrentTimes>,
 ) -> JobServer {
     let parts = Parts {
         job: job.clone(),
         initial: None,
         store: store.clone(),
         anchor: anchor.clone(),
+        own,
         results: None,
         shelves: Arc::new(MemoryShelves),
         settings: Settings {

@@ -40,7 +40,8 @@ pub(crate) trait TakesUploads: Send + Sync + 'static {
 pub(crate) struct Door {
     /// By the name of the job.
     lines: BTreeMap<String, LineDoor>,
-    /// None at a coordinator: parties give it their part over their own stream.
+    /// None at a coordinator, to which parties give their part over their own stream, and at a decryptor, to which they
+    /// give none.
     uploads: Option<Arc<dyn TakesUploads>>,
     anchor: Arc<TrustAnchor>,
     hello_timeout: Duration,
@@ -107,7 +108,8 @@ impl Computing for Door {
         // One a round, and rounds may be short.
         self.paces.of(peer.who()).frame().await;
         let Some(uploads) = &self.uploads else {
-            let rule = "a coordinator is given its part of an upload over Connect";
+            let rule = "no uploads are taken here: parties give their part to the coordinator over Connect, and to the \
+                        servers that compute with it";
             return Err(Status::unimplemented(rule));
         };
         if peer.role.is_some() {
@@ -138,6 +140,7 @@ impl Computing for Door {
         let open = Open {
             inbound,
             outbound,
+            key_exchange: peer.traffic.key_exchange().to_owned(),
             _alive: Box::new(calling),
         };
         let stopping = |_| Status::unavailable("this server is stopping");

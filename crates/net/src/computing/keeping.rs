@@ -68,6 +68,8 @@ pub(super) struct Rules {
 pub(super) struct Open {
     pub inbound: Streaming<LineFrame>,
     pub outbound: mpsc::Sender<LineFrame>,
+    /// The key exchange of TLS.
+    pub key_exchange: String,
     /// What the connection lives as long as.
     pub _alive: Box<dyn Send>,
 }

@@ -192,7 +192,7 @@ impl Line {
         let mut next = opened.recv().await;
         while let Some(open) = next {
             let open = up.insert(open);
-            self.is_up();
+            self.is_up(open);
             let (end, newer) = tokio::select! {
                 end = open.keep(&self.rules, self.to, &self.queue, &self.heard) => (end, None),
                 newer = opened.recv() => (End::Broken("it was dialled again".into()), newer),
@@ -212,7 +212,7 @@ impl Line {
             match self.begin(&dialled).await {
                 Ok(open) => {
                     let open = up.insert(open);
-                    self.is_up();
+                    self.is_up(open);
                     (pause, known) = (PAUSES.0, String::new());
                     let kept = open.keep(&self.rules, self.to, &self.queue, &self.heard);
                     let end = kept.await;
@@ -255,12 +255,14 @@ impl Line {
         Ok(Open {
             inbound,
             outbound,
+            key_exchange: traffic.key_exchange().to_owned(),
             _alive: Box::new(client),
         })
     }
 
-    fn is_up(&self) {
-        info!(job = %self.rules.job, to = %self.to, "line up");
+    fn is_up(&self, open: &Open) {
+        let key_exchange = open.key_exchange.as_str();
+        info!(job = %self.rules.job, to = %self.to, key_exchange, "line up");
     }
 
     /// Letters may be lost, and those that wait are of no use without them. That a server ends its lines is no warning: it

@@ -62,13 +62,13 @@ impl KeyService {
             role: ServerRole::Decryptor,
             name: KEY_SERVICE.into(),
             identity: None,
-            anchor: shared.anchor.clone(),
+            anchor: shared.side.anchor().clone(),
             // A key service that is started again has other keys: there is nothing that it must not forget.
             records: Arc::new(MemoryRecords::default()),
             results: None,
         };
         let inbox = Inbox::of_coordinator(shared.stopping.clone());
-        let (driver, _) = Driver::open(parts, None, inbox)?;
+        let (driver, _) = Driver::open(parts, None, inbox, shared.side.clock().clone())?;
         let peer = Peer {
             name: KEY_SERVICE.into(),
             role: Some(ServerRole::Decryptor),

@@ -22,7 +22,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_encode::Reals;
 use blindsum_job::server::{JobServer, Parts, Settings};
 use blindsum_protocol::{Job, JobSpec, ServerIndex};
@@ -170,7 +169,7 @@ impl Coordinator {
         let shared = Shared {
             spools: Arc::new(Spools::new(limits.relay_memory, config.store.as_deref())),
             store,
-            anchor: side.anchor().clone(),
+            side: side.clone(),
             limits: limits.clone(),
             servers: servers.clone(),
             stopping: stop.clone(),
@@ -398,7 +397,7 @@ const COORDINATOR: ServerIndex = ServerIndex::ALL[0];
 /// What all jobs share.
 struct Shared {
     store: Arc<dyn Store>,
-    anchor: Arc<TrustAnchor>,
+    side: Arc<Renewed<CoordinatorSide>>,
     limits: Limits,
     spools: Arc<Spools>,
     servers: Option<Arc<Servers>>,
@@ -446,7 +445,8 @@ fn open_job(
         job,
         initial,
         store: shared.store.clone(),
-        anchor: shared.anchor.clone(),
+        anchor: shared.side.anchor().clone(),
+        own: Some(shared.side.times()),
         shelves: shared.spools.clone(),
         settings: Settings {
             patience: seconds(limits.patience),
@@ -455,7 +455,7 @@ fn open_job(
             failed_rounds: limits.failed_rounds,
         },
     };
-    let clock = Clock::new();
+    let clock = Clock::new(shared.side.clock().clone());
     let server = JobServer::open(parts, clock.now(), entropy()?)?;
     let stopping = shared.stopping.clone();
     let (driver, handle, status) = Driver::new(server, clock, computing, members, stopping);

@@ -20,7 +20,7 @@ use crate::computing::{Heard, Lines};
 use crate::outbox::Outbox;
 use crate::party::queued;
 use crate::pb::PartyFrame;
-use crate::system::{Clock, begin, entropy};
+use crate::system::{Clock, WallClock, begin, entropy};
 
 /// Events of the connection that wait for the machine; it is not read meanwhile.
 const EVENTS_AHEAD: usize = 2;
@@ -80,9 +80,10 @@ impl Driver {
         parts: Parts,
         lines: Option<Lines>,
         inbox: Inbox,
+        clock: WallClock,
     ) -> Result<(Self, watch::Receiver<bool>), NetError> {
         let (over, ended) = watch::channel(false);
-        let clock = Clock::new();
+        let clock = Clock::new(clock);
         let machine = JobFollower::open(parts, clock.now(), entropy()?);
         let driver = Self {
             machine,

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::NetError;
-use crate::computing::{Door, LineParts, Lines, computing};
+use crate::computing::{Door, LineParts, Lines, TakesUploads, computing};
 use crate::party::FileRecords;
 use crate::results::ResultFiles;
 use crate::serving::{listen, make_room, serve};
@@ -107,7 +107,11 @@ impl Follower {
         let doors = BTreeMap::from_iter(door);
         let (desk, visits) = Desk::new(place, &job, &limits, stop.clone());
         let anchor = side.anchor().clone();
-        let door = Door::new(doors, Some(Arc::new(desk)), anchor.clone(), &limits);
+        // Parties give their part to servers that compute, and none to one that only makes keys and opens sums.
+        let desk = role
+            .place()
+            .map(|_| Arc::new(desk) as Arc<dyn TakesUploads>);
+        let door = Door::new(doors, desk, anchor.clone(), &limits);
         let of = side.clone();
         let parts = Parts {
             identity: Some(Arc::new(move || of.current().identity.clone())),
@@ -128,7 +132,7 @@ impl Follower {
             heard,
             stopping: stop.clone(),
         };
-        let (driver, over) = Driver::open(parts, lines, inbox)?;
+        let (driver, over) = Driver::open(parts, lines, inbox, side.clock().clone())?;
         let mut tasks = JoinSet::new();
         tasks.spawn(driver.run(|events, given_up| uplink.keep(events, given_up)));
         let service = computing(door);

@@ -14,7 +14,7 @@ use blindsum_protocol::Job;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::uploads::Uploads;
 use super::{Notice, PartyConfig, RoundHandle};
@@ -148,6 +148,12 @@ impl Driver {
         match error {
             ConnectError::Never(error) if self.job.is_none() => Ended::Never(error),
             ConnectError::Never(error) => Ended::Lost(error.to_string()),
+            ConnectError::OutOfTime(error) => match self.own_time() {
+                // One of the two clocks is wrong, and may be right again soon.
+                Ok(times) => Ended::Lost(format!("{times}; {error}")),
+                Err(_) if self.job.is_none() => Ended::Never(error),
+                Err(own) => Ended::Lost(format!("{error}; {own}")),
+            },
             ConnectError::Later(reason) => Ended::Lost(reason),
         }
     }
@@ -174,6 +180,8 @@ impl Driver {
         let (outbox, queue) = Outbox::new();
         self.outbox = Some(outbox);
         self.link.0 += 1;
+        let key_exchange = connected.traffic.key_exchange();
+        info!(party = %self.identity.name, coordinator = self.target.url(), key_exchange, "TLS connection made");
         let linked = Input::Linked(self.link);
         self.party.handle(self.clock.now(), linked);
         if let Some(ended) = self.carry_out() {
@@ -234,10 +242,13 @@ impl Driver {
         self.party.handle(self.clock.now(), command);
     }
 
-    fn frame(&mut self, frame: CoordinatorFrame) {
-        if let Some(Frame::Refused(refused)) = &frame.frame {
+    fn frame(&mut self, mut frame: CoordinatorFrame) {
+        if let Some(Frame::Refused(refused)) = &mut frame.frame {
+            self.compare_clocks(refused);
             match refused.code() {
-                RefusalCode::RefusalCertificate => self.heed_newer(),
+                RefusalCode::RefusalCertificate | RefusalCode::RefusalOutOfTime => {
+                    self.heed_newer()
+                }
                 RefusalCode::RefusalComeAgain => self.asked_now = true,
                 RefusalCode::RefusalJobFailed => self.failed = Some(foreign(&refused.reason)),
                 _ => {}

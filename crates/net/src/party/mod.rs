@@ -142,10 +142,10 @@ impl Party {
         let has_servers = uploads.has_servers();
         let (sender, notices) = channel();
         let name = identity.name.clone();
-        let clock = Clock::new();
+        let clock = Clock::new(side.clock().clone());
         let driver = Driver {
-            clock,
             party: machine(&config, &identity, clock.now())?,
+            clock,
             config,
             identity,
             target,

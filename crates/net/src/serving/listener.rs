@@ -18,7 +18,6 @@ use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBu
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::error::Elapsed;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
@@ -26,13 +25,14 @@ use tonic::{Request, Status};
 use tracing::{debug, info, warn};
 
 use super::places::{Calling, Calls, Place, Places};
+use super::refusals::{Refusal, Refusals};
 use crate::ahead::Ahead;
 use crate::limits::Limits;
 use crate::seconds;
 use crate::servers::Servers;
 use crate::stream::{Traffic, Watched};
-use crate::system::unix_seconds;
-use crate::tls::{Accepting, Renewed};
+use crate::system::WallClock;
+use crate::tls::{Accepting, Renewed, key_exchange, noting_refusals, tls_error, words};
 
 /// Who is at the other end, as TLS has verified it.
 #[derive(Clone)]
@@ -51,6 +51,8 @@ pub(crate) struct Peer {
     pub traffic: Arc<Traffic>,
     calls: Calls,
     cut: mpsc::Sender<()>,
+    /// By which its certificate is in its time.
+    clock: WallClock,
 }
 
 impl From<&Peer> for blindsum_job::server::Peer {
@@ -83,7 +85,7 @@ impl Peer {
 
     /// Checks the certificate again, which was verified when it connected.
     pub fn verify(&self, anchor: &TrustAnchor) -> Result<(), CertificateError> {
-        let (certificate, now) = (&self.certificate, unix_seconds());
+        let (certificate, now) = (&self.certificate, self.clock.unix_seconds());
         match self.role {
             None => anchor.verify_party(certificate, now).map(drop),
             Some(_) => anchor
@@ -209,6 +211,7 @@ pub(crate) async fn accept_all<S: Accepting>(
         seconds(limits.hello_timeout),
     );
     let mut shaking: VecDeque<AbortHandle> = VecDeque::new();
+    let refusals = Refusals::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -236,14 +239,21 @@ pub(crate) async fn accept_all<S: Accepting>(
             connections.clone(),
             places.clone(),
         );
+        let (refusals, clock) = (refusals.clone(), side.clock().clone());
         let handshake = async move {
             let known = Known {
                 anchor: &anchor,
                 servers: servers.as_deref(),
+                clock,
             };
             let shaken = shake(stream, address, acceptor, known);
             let shaken = tokio::time::timeout(timeout, shaken).await;
-            if let Some(connection) = placed(shaken, address, &places) {
+            let late = || Refusal::from("not finished in time".to_owned());
+            let shaken = shaken.unwrap_or_else(|_| Err(late()));
+            let shaken = shaken.map_err(|refusal| refusals.note(address, refusal));
+            if let Ok(shaken) = shaken
+                && let Some(connection) = placed(shaken, address, &places)
+            {
                 tokio::spawn(cut_when_idle(connection.peer.clone(), idle));
                 let _ = connections.send(Ok(connection)).await;
             }
@@ -252,23 +262,9 @@ pub(crate) async fn accept_all<S: Accepting>(
     }
 }
 
-/// The connection of a handshake that succeeded in time, where there is a place for it.
-fn placed(
-    shaken: Result<Result<Shaken, String>, Elapsed>,
-    address: SocketAddr,
-    places: &Arc<Places>,
-) -> Option<Connection> {
-    let (stream, peer, cuts) = match shaken {
-        Ok(Ok(shaken)) => shaken,
-        Ok(Err(reason)) => {
-            info!(%address, %reason, "TLS handshake refused");
-            return None;
-        }
-        Err(_) => {
-            info!(%address, "TLS handshake refused: not finished in time");
-            return None;
-        }
-    };
+/// The connection of a handshake that succeeded, where there is a place for it.
+fn placed(shaken: Shaken, address: SocketAddr, places: &Arc<Places>) -> Option<Connection> {
+    let (stream, peer, cuts) = shaken;
     let place = match places.take(peer.who()) {
         Ok(place) => place,
         Err(reason) => {
@@ -313,6 +309,7 @@ struct Known<'a> {
     anchor: &'a TrustAnchor,
     /// The servers that compute together, where there are any.
     servers: Option<&'a Servers>,
+    clock: WallClock,
 }
 
 /// Who a certificate is of.
@@ -326,7 +323,7 @@ impl Known<'_> {
     /// The party, or the server by the one host of the list that its certificate is for.
     fn identify(&self, chain: &[CertificateDer<'_>]) -> Result<Identity, String> {
         let (own, between) = chain.split_first().ok_or("no certificate")?;
-        let now = unix_seconds();
+        let now = self.clock.unix_seconds();
         // What a certificate is for tells who shows it: only that of a server may have others between it and the CA.
         let as_server = self
             .servers
@@ -368,17 +365,23 @@ async fn shake(
     address: SocketAddr,
     acceptor: TlsAcceptor,
     known: Known<'_>,
-) -> Result<Shaken, String> {
+) -> Result<Shaken, Refusal> {
     let _ = stream.set_nodelay(true);
     let traffic = Arc::new(Traffic::default());
     let stream = Ahead::new(Watched::new(stream, traffic.clone()));
-    let mut stream = match acceptor.accept(stream).into_fallible().await {
-        Ok(stream) => stream,
-        Err((error, stream)) => {
+    let accepting = acceptor.accept(stream).into_fallible();
+    let mut stream = match noting_refusals(accepting).await {
+        (Ok(stream), _) => stream,
+        (Err((error, stream)), certificate) => {
             linger(stream).await;
-            return Err(error.to_string());
+            let reason = tls_error(&error).map_or_else(|| error.to_string(), words);
+            return Err(Refusal {
+                reason,
+                certificate,
+            });
         }
     };
+    traffic.agreed(key_exchange(stream.get_ref().1));
     let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
     let (own, between) = chain.split_first().unzip();
     let certificate = Arc::from(own.map_or(&[][..], AsRef::as_ref));
@@ -399,12 +402,13 @@ async fn shake(
                 traffic,
                 calls: Calls::new(),
                 cut,
+                clock: known.clock,
             };
             Ok((stream, peer, cuts))
         }
         Err(reason) => {
             let _ = stream.shutdown().await;
-            Err(reason)
+            Err(reason.into())
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What a coordinator and other servers do alike for who connects to them: `listener` takes connections, `places` says
-//! how many, `files` makes room for them, `pace` limits how often one peer comes and speaks, `memory` what is received of
+//! how many, `refusals` what the log says of who is not let in, `files` makes room for them, `pace` limits how often one peer comes and speaks, `memory` what is received of
 //! all of them at once.
 
 mod files;
@@ -7,6 +7,7 @@ mod listener;
 mod memory;
 mod pace;
 mod places;
+mod refusals;
 
 use std::convert::Infallible;
 use std::sync::Arc;

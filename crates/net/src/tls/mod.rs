@@ -1,24 +1,32 @@
 //! Mutual TLS: both sides show a certificate of the job's CA, and TLS 1.3 is the only version spoken.
 //!
-//! `roles` checks the certificate of who is dialled, `files` reads credentials from files, `own` checks them before they
+//! `roles` checks the certificate of who is dialled, `clients` that of who dials, `words` says what failed, `files` reads credentials from files, `own` checks them before they
 //! are shown to anybody, `renewed` reads changed files again while a coordinator, server or party runs.
 
+mod clients;
 mod files;
 mod own;
 mod renewed;
 mod roles;
+#[cfg(test)]
+mod tests;
+mod words;
 
 use std::sync::Arc;
 
+pub(crate) use clients::{RefusedCertificate, noting_refusals};
 pub use files::CredentialFiles;
 pub(crate) use own::{Accepting, CoordinatorSide, EtcdSide, OwnIdentity, PartySide, ServerSide};
 pub use renewed::Reload;
 pub(crate) use renewed::Renewed;
+pub(crate) use words::{certificate_words, key_exchange, tls_error, words};
 
 use blindsum_crypto::CryptoError;
+use blindsum_crypto::calendar::UnixSeconds;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pem;
 use blindsum_crypto::usage::Role;
+use clients::ClientVerifier;
 use files::Source;
 use roles::RoleVerifier;
 use rustls::client::WebPkiServerVerifier;
@@ -30,6 +38,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 
 use crate::NetError;
+use crate::system::WallClock;
 
 /// Certificate, key and trusted CA of one side, in PEM. They contain a private key, so they cannot be printed.
 #[derive(Clone)]
@@ -45,6 +54,8 @@ pub struct Credentials {
     pub revoked: Option<String>,
     /// The files that all of them come from; none where they were given as text.
     source: Option<Arc<Source>>,
+    /// By which certificates are in their time.
+    clock: WallClock,
 }
 
 /// One of the four parts of credentials.
@@ -80,6 +91,7 @@ impl Credentials {
             ca: ca.into(),
             revoked: None,
             source: None,
+            clock: WallClock::system(),
         }
     }
 
@@ -87,6 +99,21 @@ impl Credentials {
     pub fn with_revoked(mut self, list: impl Into<String>) -> Self {
         self.revoked = Some(list.into());
         self
+    }
+
+    /// The same credentials, checked by another clock than that of this machine: for tests and simulations.
+    pub fn with_clock(mut self, clock: WallClock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// By which certificates are in their time.
+    pub(crate) fn clock(&self) -> &WallClock {
+        &self.clock
+    }
+
+    fn now(&self) -> UnixSeconds {
+        self.clock.unix_seconds()
     }
 
     /// The fingerprint of the job's CA, the first one where there are several.
@@ -124,16 +151,22 @@ impl Credentials {
 
     /// The side of TLS of who is dialled: only certificates of the CA for who dials are let in.
     pub(crate) fn server(&self) -> Result<ServerConfig, NetError> {
+        self.server_by(provider())
+    }
+
+    fn server_by(&self, crypto: Arc<CryptoProvider>) -> Result<ServerConfig, NetError> {
         let verifier = WebPkiClientVerifier::builder_with_provider(self.roots()?, provider())
             .with_crls(self.lists()?)
             .only_check_end_entity_revocation()
             .enforce_revocation_expiration()
             .build()
             .map_err(|e| self.wrong(Part::Ca, e))?;
-        let mut config = ServerConfig::builder_with_provider(provider())
+        let verifier = ClientVerifier::new(verifier, self.anchor()?);
+        let clock = Arc::new(self.clock.clone());
+        let mut config = ServerConfig::builder_with_details(crypto, clock)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(NetError::system)?
-            .with_client_cert_verifier(verifier)
+            .with_client_cert_verifier(Arc::new(verifier))
             .with_single_cert(self.chain()?, self.private_key()?)
             .map_err(|e| self.not_a_pair(e))?;
         config.alpn_protocols = vec![b"h2".to_vec()];
@@ -164,7 +197,16 @@ impl Credentials {
     }
 
     fn client_with(&self, verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientConfig, NetError> {
-        let mut config = ClientConfig::builder_with_provider(provider())
+        self.client_by(verifier, provider())
+    }
+
+    fn client_by(
+        &self,
+        verifier: Arc<dyn ServerCertVerifier>,
+        crypto: Arc<CryptoProvider>,
+    ) -> Result<ClientConfig, NetError> {
+        let clock = Arc::new(self.clock.clone());
+        let mut config = ClientConfig::builder_with_details(crypto, clock)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(NetError::system)?
             .dangerous()
@@ -216,6 +258,8 @@ impl Credentials {
     }
 }
 
+/// The cryptography of TLS. Its first key exchange is X25519MLKEM768 (feature `prefer-post-quantum` of rustls), which both
+/// sides of ours agree on; X25519 alone stays for others.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

@@ -2,23 +2,26 @@
 
 use std::sync::Arc;
 
-use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
+use blindsum_crypto::calendar::UnixSeconds;
+use blindsum_crypto::certificate::{CertificateError, TrustAnchor, validity};
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_crypto::usage::Role;
 use blindsum_job::party::Identity;
+use blindsum_job::server::CurrentTimes;
 use blindsum_protocol::ServerIdentity;
 use rustls::{ClientConfig, ServerConfig};
 use tokio::sync::watch;
 
 use super::{Credentials, Part, Renewed};
 use crate::NetError;
-use crate::system::unix_seconds;
 
 /// The coordinator's side of TLS.
 pub(crate) struct CoordinatorSide {
     pub config: Arc<ServerConfig>,
     /// The host names and addresses that its certificate is for.
     pub hosts: Vec<String>,
+    /// The first and the last second in which it is valid.
+    pub times: (UnixSeconds, UnixSeconds),
 }
 
 /// The sides of TLS of a server that computes with a coordinator.
@@ -84,14 +87,28 @@ impl CoordinatorSide {
         let (own, between) = chain.split_first().unzip();
         let (own, between) = (own.map(AsRef::as_ref), between.unwrap_or_default());
         let hosts = anchor
-            .verify_coordinator(own.unwrap_or_default(), between, unix_seconds())
+            .verify_coordinator(own.unwrap_or_default(), between, credentials.now())
             .map_err(|error| credentials.unusable(&error))?;
         if hosts.is_empty() {
             let reason = "names no host: parties can connect to none; the CA says --host for each";
             return Err(credentials.wrong(Part::Certificate, reason));
         }
+        let times = validity(own.unwrap_or_default());
+        let times = times.map_err(|error| credentials.unusable(&error))?;
         let config = Arc::new(credentials.server()?);
-        Ok(Self { config, hosts })
+        Ok(Self {
+            config,
+            hosts,
+            times,
+        })
+    }
+}
+
+impl Renewed<CoordinatorSide> {
+    /// When the certificate is valid that is shown now.
+    pub fn times(self: &Arc<Self>) -> CurrentTimes {
+        let side = self.clone();
+        Arc::new(move || side.current().times)
     }
 }
 
@@ -103,7 +120,7 @@ impl ServerSide {
         let (own, between) = chain.split_first().unzip();
         let (own, between) = (own.map(AsRef::as_ref), between.unwrap_or_default());
         let server = anchor
-            .verify_server(own.unwrap_or_default(), between, unix_seconds())
+            .verify_server(own.unwrap_or_default(), between, credentials.now())
             .map_err(|error| credentials.unusable(&error))?;
         let key = IdentityKey::from_pem(&credentials.key)
             .map_err(|error| credentials.wrong(Part::Key, error))?;
@@ -132,7 +149,7 @@ impl PartySide {
         let key = IdentityKey::from_pem(&credentials.key)
             .map_err(|error| credentials.wrong(Part::Key, error))?;
         let party = anchor
-            .verify_party(&certificate, unix_seconds())
+            .verify_party(&certificate, credentials.now())
             .map_err(|error| credentials.unusable(&error))?;
         if party.key != *key.verifying_key() {
             return Err(credentials.key_of_another());
@@ -209,7 +226,7 @@ impl Credentials {
             E::Expired { .. } => (Part::Certificate, "let the CA issue a new one: blindsum pki".into()),
             E::NotYetValid { .. } => (
                 Part::Certificate,
-                "wait, or set the clock of this machine right".into(),
+                "set the clock of this machine right, or wait".into(),
             ),
             E::UnknownIssuer => (
                 Part::Certificate,

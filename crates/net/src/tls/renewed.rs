@@ -10,6 +10,7 @@ use tracing::{error, info};
 use super::Credentials;
 use super::files::Seen;
 use crate::NetError;
+use crate::system::WallClock;
 
 /// Time between two looks at the files, where no new connection asks for one.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -21,6 +22,7 @@ pub(crate) struct Renewed<T> {
     made: watch::Sender<Arc<T>>,
     anchor: Arc<TrustAnchor>,
     make: Make<T>,
+    clock: WallClock,
 }
 
 type Make<T> = fn(&Credentials, &TrustAnchor) -> Result<T, NetError>;
@@ -38,6 +40,7 @@ impl<T> Renewed<T> {
         let anchor = Arc::new(credentials.anchor()?);
         let made = Arc::new(make(&credentials, &anchor)?);
         let seen = credentials.source.as_ref().map(|source| source.seen);
+        let clock = credentials.clock().clone();
         let state = Mutex::new(State {
             credentials,
             seen: seen.unwrap_or_default(),
@@ -47,12 +50,18 @@ impl<T> Renewed<T> {
             made: watch::Sender::new(made),
             anchor,
             make,
+            clock,
         })
     }
 
     /// The CA and its revocation list: the same anchor always, which goes by the newest files.
     pub fn anchor(&self) -> &Arc<TrustAnchor> {
         &self.anchor
+    }
+
+    /// By which certificates are in their time.
+    pub fn clock(&self) -> &WallClock {
+        &self.clock
     }
 
     /// For a connection that begins now.
@@ -98,7 +107,8 @@ impl<T> Renewed<T> {
     }
 
     fn renew(&self, files: &super::CredentialFiles) -> Result<(Credentials, T), NetError> {
-        let credentials = files.clone().read()?;
+        let clock = self.clock.clone();
+        let credentials = files.clone().read()?.with_clock(clock);
         let anchor = credentials.anchor()?;
         let made = (self.make)(&credentials, &anchor)?;
         self.anchor.replace(anchor);

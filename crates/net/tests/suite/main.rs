@@ -5,6 +5,7 @@ mod common;
 mod announced;
 mod as_simulated;
 mod bounds;
+mod clocks;
 mod connections;
 mod endings;
 mod farewells;

@@ -235,8 +235,8 @@ fn case_56_trouble_that_stays_is_named_when_the_party_gives_up() {
     let late = Fake::with(&pki, expired(&pki));
     let troubles = [
         (Way::ClearText, "speaks no TLS"),
-        (Way::Alert, "InternalError"),
-        (Way::To(late.port), "has expired"),
+        (Way::Alert, "internal error"),
+        (Way::To(late.port), "certificate expired"),
     ];
     for (trouble, says) in troubles {
         let proxy = Proxy::to(coordinator.port);

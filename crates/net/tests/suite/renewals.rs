@@ -175,7 +175,7 @@ fn case_55_a_hostile_member_whose_certificate_ends_does_not_end_a_job_that_waits
         Ok(NextRound::Waiting)
     ));
     let (code, reason) = raw.refusal();
-    assert_eq!(code, RefusalCode::RefusalCertificate, "{reason}");
+    assert_eq!(code, RefusalCode::RefusalOutOfTime, "{reason}");
     files.renew(&pki, long());
     let _a = play(patient(&url, files.read()));
     // It is the first one: none has failed before it.

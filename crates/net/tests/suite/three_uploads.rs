@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use blindsum_net::CHUNK;
+use blindsum_net::follower::FollowerConfig;
 use blindsum_net::pb::computing_client::ComputingClient;
 use blindsum_net::pb::{UploadAnswer, UploadChunk, UploadReply};
-use blindsum_protocol::{JobSpec, ServerRole};
+use blindsum_protocol::{Adversary, JobSpec, PaillierRing, ProtocolName, Quantised, ServerRole};
 use bytes::Bytes;
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
@@ -97,6 +98,51 @@ fn case_31_an_upload_that_is_too_slow_or_comes_for_nothing_holds_up_nobody() {
     let reply = party.upload(vec![piece(1000, 5, 5)]);
     assert_eq!(reply.answer(), UploadAnswer::Again);
     assert!(reply.reason.contains("has not begun"), "{}", reply.reason);
+}
+
+/// A key service on a machine of its own opens sums, and parties upload nothing to it: the first piece is not waited for.
+#[test]
+fn case_31_a_decryptor_refuses_uploads_before_it_holds_any() {
+    let (pki, folder) = (Pki::new(1), tempfile::tempdir().unwrap());
+    let job = JobSpec {
+        protocol: PaillierRing {
+            decryptor: HOSTS[0].into(),
+            ..Default::default()
+        }
+        .into(),
+        adversary: Adversary::SemiHonest,
+        ..spec(ProtocolName::PaillierRing, 3)
+    };
+    let server = Serving::with(FollowerConfig {
+        job: JobSpec {
+            encoding: Quantised::default().into(),
+            ..job
+        },
+        servers: vec![
+            "https://localhost:1".into(),
+            format!("https://{}:2", HOSTS[0]),
+        ],
+        place: 1,
+        listen: format!("{}:0", HOSTS[0]),
+        credentials: pki.server(HOSTS[0]),
+        state_dir: folder.path().to_owned(),
+        results: None,
+        limits: limits(),
+    })
+    .unwrap();
+    let (runtime, url) = (runtime(), format!("https://{}:{}", HOSTS[0], server.port));
+    let channel = channel_to(&runtime, &url, HOSTS[0], &pki.party("a")).unwrap();
+    let mut client = ComputingClient::new(channel);
+    let upload = async {
+        let nothing = client.upload(tokio_stream::pending::<UploadChunk>());
+        tokio::time::timeout(PATIENCE, nothing).await
+    };
+    let refused = runtime.block_on(upload).expect("no answer").unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::Unimplemented, "{refused}");
+    assert!(
+        refused.message().contains("no uploads are taken here"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::sign::{IdentityKey, VerifyingKey};
 
 use crate::{FaultKind, ServerRole};
@@ -49,7 +49,10 @@ impl KnownServers {
             return Err(unproved("it shows no certificate".into()));
         };
         let server = anchor.verify_server(own, between, *now);
-        let server = server.map_err(|error| unproved(error.to_string()))?;
+        let in_words = |error: CertificateError| {
+            unproved(error.out_of_time(host).unwrap_or_else(|| error.to_string()))
+        };
+        let server = server.map_err(in_words)?;
         if !server.hosts.iter().any(|of| of.eq_ignore_ascii_case(host)) {
             let hosts = server.hosts;
             return Err(unproved(format!(

@@ -117,6 +117,7 @@ impl ServerMachine {
             initial: initial.transpose()?,
             store: store.clone(),
             anchor: anchor.clone(),
+            own: None,
             results: None,
             shelves: Arc::new(MemoryShelves),
             settings: Settings {

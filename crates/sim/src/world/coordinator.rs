@@ -107,6 +107,7 @@ impl World {
             initial: None,
             store,
             anchor: self.anchor.clone(),
+            own: None,
             results: self.learnt.results(ServerIndex::ALL[0]),
             shelves: Arc::new(MemoryShelves),
             settings: SETTINGS,

@@ -398,6 +398,7 @@ fn coordinate(
         initial,
         store: Arc::new(MemoryStore::new(3)),
         anchor: anchor.clone(),
+        own: None,
         results: None,
         shelves: Arc::new(MemoryShelves),
         settings: server::Settings {

@@ -96,6 +96,7 @@ impl World {
             initial: None,
             store: Arc::new(MemoryStore::new(3)),
             anchor: anchor.clone(),
+            own: None,
             results: None,
             shelves: Arc::new(MemoryShelves),
             settings: Settings {

@@ -34,6 +34,14 @@ pub fn lines(party: &str, message: &str) -> usize {
     LINES.lock().unwrap().get(&key).copied().unwrap_or(0)
 }
 
+/// How many lines there were of this party that begin so.
+pub fn lines_about(party: &str, beginning: &str) -> usize {
+    let lines = LINES.lock().unwrap();
+    let of = |(of, message): &&(String, String)| of == party && message.starts_with(beginning);
+    let lines = lines.iter().filter(|(key, _)| of(key));
+    lines.map(|(_, count)| count).sum()
+}
+
 /// What was logged in this process with this text and with a control character beside it.
 pub fn acting(text: &str) -> Vec<String> {
     let acting = ACTING.lock().unwrap();
