@@ -112,6 +112,33 @@ fn case_56_a_coordinator_s_clock_that_is_ahead_for_a_while_ends_no_job() {
     coordinator_is_off_by(2000 * DAY, "expired");
 }
 
+/// The other servers of the job are cut off, too, and come back by themselves.
+#[test]
+fn case_56_a_coordinator_s_clock_that_is_wrong_ends_no_job_of_three_servers() {
+    for seconds in [-2 * DAY, 2000 * DAY] {
+        let clock = Clock::default();
+        let three = Three::with(mpc3(0), |pki, place| match place {
+            0 => clock.of(pki.coordinator()),
+            place => pki.server(HOSTS[place - 1]),
+        });
+        let parties = three.parties(5);
+        let job = &three.coordinator;
+        job.wait("test", |status| status.rounds_done > 0);
+        clock.is_off_by(seconds);
+        job.wait("test", |status| status.warning.contains("check the clocks"));
+        // Two looks at the certificates of servers.
+        sleep(Duration::from_secs(5));
+        let then = job.wait("test", |_| true);
+        assert_eq!((then.state, &*then.reason), (JobState::Running, ""));
+        clock.is_off_by(0);
+        let more = |status: &JobStatus| status.rounds_done > then.rounds_done + 2;
+        assert_eq!(job.wait("test", more).state, JobState::Running);
+        for party in &parties {
+            assert!(!party.is_finished(), "a party has left the job");
+        }
+    }
+}
+
 /// The coordinator's own certificate is in its time, and nobody else's is.
 #[test]
 fn case_56_parties_that_a_wrong_clock_expels_come_back() {
