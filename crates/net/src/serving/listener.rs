@@ -246,12 +246,8 @@ pub(crate) async fn accept_all<S: Accepting>(
                 servers: servers.as_deref(),
                 clock,
             };
-            let shaken = shake(stream, address, acceptor, known);
-            let shaken = tokio::time::timeout(timeout, shaken).await;
-            let late = || Refusal::from("not finished in time".to_owned());
-            let shaken = shaken.unwrap_or_else(|_| Err(late()));
-            let shaken = shaken.map_err(|refusal| refusals.note(address, refusal));
-            if let Ok(shaken) = shaken
+            let shaken = in_time(timeout, shake(stream, address, acceptor, known)).await;
+            if let Ok(shaken) = shaken.map_err(|refusal| refusals.note(address, refusal))
                 && let Some(connection) = placed(shaken, address, &places)
             {
                 tokio::spawn(cut_when_idle(connection.peer.clone(), idle));
@@ -260,6 +256,15 @@ pub(crate) async fn accept_all<S: Accepting>(
         };
         shaking.push_back(tokio::spawn(handshake).abort_handle());
     }
+}
+
+/// A handshake, which must be over in time.
+async fn in_time(
+    time: Duration,
+    shake: impl Future<Output = Result<Shaken, Refusal>>,
+) -> Result<Shaken, Refusal> {
+    let late = |_| Refusal::from("not finished in time".to_owned());
+    tokio::time::timeout(time, shake).await.map_err(late)?
 }
 
 /// The connection of a handshake that succeeded, where there is a place for it.
