@@ -150,7 +150,7 @@ def _sign(options: argparse.Namespace) -> int:
     fields = pki.show(path)
     print(f"names       {', '.join(fields['names'])}")
     print(f"key         {fields['key']}, fingerprint {fields['key_fingerprint']}")
-    print("            the party sees the same by `blindsum pki show NAME.csr`: compare before you send it back")
+    print("            the party sees the same by `blindsum pki show NAME.csr`: compare before you send it")
     print(f"certificate {path}: send it back")
     return 0
 

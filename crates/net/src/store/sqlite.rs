@@ -82,8 +82,7 @@ pub struct SqliteStore {
     connection: Mutex<Connection>,
     path: String,
     models_kept: u32,
-    /// Bytes of models and results that were written since the log was moved into the file; a round counts as at least
-    /// the [`ROUNDS_LOGGED`]th part of [`LOG`].
+    /// Bytes that were written since the log was moved into the file; a round counts as [`LOG`] / [`ROUNDS_LOGGED`] at least.
     logged: AtomicU64,
     /// Let go after the connection.
     _lock: Option<StoreLock>,
