@@ -17,7 +17,7 @@ use rand_core::CryptoRng;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams,
     CertificateSigningRequestParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyIdMethod, KeyUsagePurpose, PublicKeyData, RevokedCertParams, SanType, SerialNumber,
+    Issuer, KeyIdMethod, KeyUsagePurpose, PublicKeyData, RevokedCertParams, SerialNumber,
     SignatureAlgorithm, SigningKey,
 };
 use rustls_pki_types::CertificateDer;
