@@ -280,5 +280,4 @@ impl ReleaseGuard for OfRound {
 }
 
 #[cfg(test)]
-#[path = "released/tests.rs"]
 mod tests;

@@ -10,6 +10,7 @@ mod limits;
 mod norm;
 mod reals;
 mod sparse;
+mod sparse_saved;
 mod vectors;
 
 use blindsum_crypto::mask::MaskSeed;

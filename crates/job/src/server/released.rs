@@ -237,5 +237,4 @@ fn choose(
 }
 
 #[cfg(test)]
-#[path = "released/tests.rs"]
 mod tests;

@@ -106,7 +106,8 @@ fn a_party_that_crashes_in_a_loop_is_waited_for_where_it_is_needed() {
         status.warning
     );
     // Pauses have grown: rounds do not begin one after the other.
-    assert!(scene.now.time - begun > Duration::from_secs(500));
+    let waited = scene.now.time - begun;
+    assert!(waited > Duration::from_secs(300), "{waited:?}");
     let rounds = scene.store.rounds(&scene.job.spec().job, 100).unwrap();
     assert!(rounds.iter().all(|it| it.state == RoundState::Aborted));
     assert!(

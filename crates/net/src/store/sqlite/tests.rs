@@ -1,0 +1,102 @@
+use super::*;
+use blindsum_protocol::{JobSpec, ProtocolName};
+
+fn job(dim: u64) -> Job {
+    let spec = JobSpec {
+        protocol: ProtocolName::Plain.into(),
+        dim,
+        ..JobSpec::default()
+    };
+    spec.validate().unwrap()
+}
+
+fn ended(number: u64, state: RoundState) -> RoundReport {
+    RoundReport {
+        state,
+        ..RoundReport::offered(number, 0, 0)
+    }
+}
+
+#[test]
+fn a_job_goes_on_from_its_last_committed_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    // Larger than one piece of a model.
+    let dim = MODEL_PIECE as u64 / 4 + 3;
+    let (job, initial) = (job(dim), Model::new(0, vec![0.5; dim as usize]));
+    let store = SqliteStore::open(&path, 2).unwrap();
+    let begun = store.open_job(&job, &initial).unwrap();
+    assert_eq!((begun.next_round, begun.rounds_done), (1, 0));
+    let mut model = initial.clone();
+    for round in 1..=3 {
+        let report = RoundReport::offered(round, model.version(), 0);
+        store.begin_round("job", &report).unwrap();
+        model = Model::new(round, vec![round as f32; dim as usize]);
+        let report = ended(round, RoundState::Done);
+        store.end_round("job", &report, Some(&model), None).unwrap();
+    }
+    let open = RoundReport::offered(4, 3, 0);
+    store.begin_round("job", &open).unwrap();
+    drop(store);
+    let store = SqliteStore::open(&path, 2).unwrap();
+    let again = store.open_job(&job, &initial).unwrap();
+    assert_eq!(again.model, model);
+    assert_eq!((again.next_round, again.rounds_done), (5, 3));
+    assert_eq!(again.interrupted, [4]);
+    assert_eq!(
+        store.rounds("job", 1).unwrap()[0].state,
+        RoundState::Aborted
+    );
+    // Two versions are kept.
+    let kept = |version| store.model("job", version).unwrap().is_some();
+    assert_eq!([0, 1, 2, 3].map(kept), [false, false, true, true]);
+}
+
+#[test]
+fn a_round_number_is_taken_once() {
+    let store = SqliteStore::in_memory(2).unwrap();
+    store.open_job(&job(1), &Model::new(0, vec![0.0])).unwrap();
+    let report = RoundReport::offered(1, 0, 0);
+    store.begin_round("job", &report).unwrap();
+    assert!(store.begin_round("job", &report).is_err());
+}
+
+#[test]
+fn a_round_and_its_model_are_recorded_together_or_not_at_all() {
+    let store = SqliteStore::in_memory(2).unwrap();
+    let first = Model::new(0, vec![0.0]);
+    store.open_job(&job(1), &first).unwrap();
+    store
+        .begin_round("job", &RoundReport::offered(1, 0, 0))
+        .unwrap();
+    // This version stands already: the transaction fails as a whole.
+    let done = ended(1, RoundState::Done);
+    let ending = super::super::endings::tests::ending(1);
+    let ended = store.end_round("job", &done, Some(&first), Some(&ending));
+    assert!(ended.is_err());
+    assert_eq!(
+        store.rounds("job", 1).unwrap()[0].state,
+        RoundState::Joining
+    );
+    assert_eq!(store.open_job(&job(1), &first).unwrap().ending, None);
+}
+
+#[test]
+fn a_model_that_lost_its_hash_is_damage() {
+    let store = SqliteStore::in_memory(2).unwrap();
+    store.open_job(&job(1), &Model::new(0, vec![0.0])).unwrap();
+    let spoil = "UPDATE model_pieces SET data = x'00000001'";
+    store.lock().execute(spoil, []).unwrap();
+    let error = store.model("job", 0).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+}
+
+#[test]
+fn events_are_written_down() {
+    let store = SqliteStore::in_memory(2).unwrap();
+    store.open_job(&job(1), &Model::new(0, vec![0.0])).unwrap();
+    store.event("job", 1, "model", "a party differs").unwrap();
+    let count = "SELECT count(*) FROM events WHERE kind = 'model' AND round = 1";
+    let events: i64 = store.lock().query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(events, 1);
+}
