@@ -87,7 +87,7 @@ impl IntoPyErr for JobError {
             JobError::Dropped { round, reason } => raise(py, "RoundAborted", (round, reason, true)),
             JobError::Missed { round, reason } => raise(py, "ResultMissed", (round, reason)),
             JobError::Model(_) => raise(py, "ModelError", (text,)),
-            JobError::Unknown { round, reason } => raise(py, "RoundUnknown", (round, reason)),
+            JobError::Unknown { round, reason, .. } => raise(py, "RoundUnknown", (round, reason)),
             JobError::Submission { round, why } => {
                 raise(py, "SubmitError", (round, why.as_str(), why.to_string()))
             }

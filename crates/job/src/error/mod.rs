@@ -85,6 +85,8 @@ pub enum JobError {
         round: u64,
         /// Why it is not known.
         reason: String,
+        /// The rule of this party's policy by which it left the round, if it did.
+        policy: Option<Box<PolicyError>>,
     },
     /// The caller gave an update to a round that takes none. It was dropped.
     #[error("round {round}: {why}")]
@@ -240,6 +242,18 @@ pub enum StoreError {
 impl From<CryptoError> for JobError {
     fn from(error: CryptoError) -> Self {
         Self::System(error.to_string())
+    }
+}
+
+impl JobError {
+    /// This party's update of a round is out, and whether it counts is not known here, for this reason.
+    pub fn unknown(round: u64, reason: impl Into<String>) -> Self {
+        let (reason, policy) = (reason.into(), None);
+        Self::Unknown {
+            round,
+            reason,
+            policy,
+        }
     }
 }
 

@@ -38,8 +38,12 @@ impl Member {
         });
         let error = match error {
             JobError::Policy(rule) if self.is_out(round) => {
-                let reason = rule.to_string();
-                JobError::Unknown { round, reason }
+                let (reason, policy) = (rule.to_string(), Some(Box::new(rule)));
+                JobError::Unknown {
+                    round,
+                    reason,
+                    policy,
+                }
             }
             error => error,
         };
@@ -95,7 +99,7 @@ impl Member {
     /// whether the update counts: never that the round goes on without an update that is out.
     pub(super) fn without_result(&self, round: u64, reason: String) -> JobError {
         match self.is_out(round) {
-            true => JobError::Unknown { round, reason },
+            true => JobError::unknown(round, reason),
             false => JobError::Dropped { round, reason },
         }
     }
@@ -103,7 +107,7 @@ impl Member {
     /// What the caller is told of a round of which the coordinator knows nothing.
     pub(super) fn forgotten(&self, round: u64, reason: String) -> JobError {
         match self.is_out(round) {
-            true => JobError::Unknown { round, reason },
+            true => JobError::unknown(round, reason),
             false => JobError::RoundAborted { round, reason },
         }
     }

@@ -59,7 +59,7 @@ impl Untold {
         } = self;
         match counts {
             true => JobError::Missed { round, reason },
-            false => JobError::Unknown { round, reason },
+            false => JobError::unknown(round, reason),
         }
     }
 }

@@ -158,14 +158,15 @@ fn too_few(running: &Running, fault: &Fault) -> Option<String> {
     }
     let named = losses.iter().take(MAX_NAMES);
     let named: Vec<String> = named
-        .map(|(name, reason)| format!("{name} ({reason})"))
+        .map(|(name, reason)| format!("{name} left ({reason})"))
         .collect();
     let more = match losses.len().saturating_sub(MAX_NAMES) {
         0 => String::new(),
-        more => format!(" and {more} more"),
+        more => format!(", and {more} more"),
     };
     let (named, left) = (named.join(", "), running.left());
+    // Whoever shows this cuts it to a line: the numbers come first.
     Some(format!(
-        "too few parties are left: {named}{more} left the round; {left} are left, {need} are needed"
+        "too few parties are left: {left} are left, {need} are needed; {named}{more}"
     ))
 }

@@ -190,8 +190,7 @@ impl RoundHandle {
 
     /// The session has ended without a word on the round.
     fn unknown(&self) -> NetError {
-        let (round, reason) = (self.begun.number, "the session has ended".into());
-        JobError::Unknown { round, reason }.into()
+        JobError::unknown(self.begun.number, "the session has ended").into()
     }
 }
 

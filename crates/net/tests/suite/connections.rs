@@ -441,7 +441,7 @@ fn case_12_what_a_party_does_not_know_is_refused_by_name() {
             job_spec: spec.into(),
             ..welcome(&job)
         });
-        assert!(line.next().is_none(), "it goes on");
+        line.leaves();
         let error = party.join().unwrap().0.unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
         assert!(error.contains("may be too far apart"), "{error}");

@@ -314,7 +314,7 @@ fn a_job_whose_rounds_keep_failing_ends_with_the_reason() {
         "{error}"
     );
     assert!(
-        error.contains("too few parties are left") && error.contains("of the 2 answers"),
+        error.contains("too few parties are left") && error.contains("2 are needed"),
         "{error}"
     );
     assert_eq!(coordinator.wait_done("test").state, JobState::Failed);

@@ -312,10 +312,7 @@ fn case_54_a_round_whose_number_is_offered_again_is_over() {
     let (outcome, _party) = party.join().unwrap();
     let error = outcome.unwrap().unwrap().unwrap_err();
     assert!(
-        matches!(
-            error,
-            NetError::Job(JobError::RoundAborted { round: 1, .. })
-        ),
+        matches!(error, NetError::Job(JobError::Unknown { round: 1, .. })),
         "{error}"
     );
 }

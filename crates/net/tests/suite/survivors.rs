@@ -73,6 +73,11 @@ fn program(config: impl Fn() -> PartyConfig, rounds: usize) -> Vec<Result<(), Po
     };
     let outcomes = (0..rounds).map(|_| match one() {
         Err(NetError::Job(JobError::Policy(broken))) => Err(broken),
+        // Its vector was out.
+        Err(NetError::Job(JobError::Unknown {
+            policy: Some(broken),
+            ..
+        })) => Err(*broken),
         Err(NetError::Job(JobError::RoundAborted { .. })) => Ok(()),
         other => panic!("{other:?}"),
     });

@@ -217,7 +217,9 @@ fn refuses_job(seed: u64, change: impl Fn(&mut PartyConfig, &mut JobSpec), says:
     change(&mut config, &mut spec);
     let party = one_round(config);
     let mut line = fake.welcome(&spec.validate().unwrap());
-    assert!(line.next().is_none(), "it goes on");
+    let leaving = line.leaves();
+    assert_eq!(leaving.code(), pb::LeavingCode::LeavingPolicy);
+    assert!(leaving.reason.starts_with("policy "), "{leaving:?}");
     let error = party.join().unwrap().0.unwrap_err();
     assert!(
         matches!(error, NetError::Job(JobError::Policy(_))),
@@ -287,7 +289,7 @@ fn case_46_a_job_of_endless_vectors_is_refused() {
         job_spec: serde_json::to_string(&endless).unwrap(),
         ..welcome(&job())
     });
-    assert!(line.next().is_none(), "it goes on");
+    line.leaves();
     let error = party.join().unwrap().0.unwrap_err();
     let (job, allowed) = (1 << 32, 1 << 28);
     let expected = PolicyError::MaxDim { job, allowed };
@@ -307,7 +309,7 @@ fn case_11_a_job_that_does_not_have_its_hash_is_refused() {
     let mut other = welcome(&job());
     other.job_hash[0] ^= 1;
     line.send(other);
-    assert!(line.next().is_none());
+    line.leaves();
     let error = party.join().unwrap().0.unwrap_err();
     assert!(
         error
@@ -340,7 +342,7 @@ fn case_11_a_model_that_does_not_have_its_hash_is_refused() {
         total: 20,
         data: poisoned.to_bytes(),
     });
-    assert!(line.next().is_none());
+    line.leaves();
     let error = party.join().unwrap().0.unwrap_err();
     assert!(
         error.to_string().contains("hash is not the one announced"),
@@ -362,7 +364,7 @@ fn case_27_a_coordinators_message_beyond_the_jobs_bound_is_refused() {
         total: 1 << 40,
         ..answer
     });
-    assert!(line.next().is_none());
+    line.leaves();
     let (outcome, _) = party.join().unwrap();
     let error = outcome.unwrap().unwrap().unwrap_err();
     assert!(error.to_string().contains("must be at most"), "{error}");
@@ -393,7 +395,7 @@ fn a_job_cannot_change_while_a_party_is_in_it() {
         ..job.spec().clone()
     };
     let mut line = fake.welcome(&changed.validate().unwrap());
-    assert!(line.next().is_none());
+    line.leaves();
     let error = party.join().unwrap().0.unwrap_err();
     assert!(error.to_string().contains("has changed the job"), "{error}");
 }

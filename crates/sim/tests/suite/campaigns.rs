@@ -47,7 +47,7 @@ fn everything(protocol: ProtocolName) {
     // What was meant to go wrong did.
     assert!(tally.steps >= STEPS && tally.episodes > 50 && tally.rounds > 200);
     assert!(tally.kills > 100 && tally.cuts > 100 && tally.rollbacks > 5 && tally.lies > 20);
-    assert!(tally.results > 2 * tally.rounds && tally.leases > 50);
+    assert!(tally.results > 2 * tally.rounds && tally.leases > 50 && tally.ended > 20);
 }
 
 #[test]

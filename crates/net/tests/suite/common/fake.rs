@@ -202,6 +202,16 @@ impl Line<'_> {
         }
     }
 
+    /// The party leaves the job, and says nothing else.
+    pub fn leaves(&mut self) -> pb::Leaving {
+        let leaving = match self.next() {
+            Some(Frame::Leaving(leaving)) => leaving,
+            other => panic!("it goes on: {other:?}"),
+        };
+        assert!(self.next().is_none(), "it goes on after its goodbye");
+        leaving
+    }
+
     /// Offers a round that starts from `model`; the party's nonce.
     pub fn offer(&mut self, round: u64, model: &Model) -> Vec<u8> {
         self.send(pb::RoundOffer {
