@@ -163,19 +163,19 @@ class Coordinator:
         these is left out, unless nobody takes 256 of them.
 
         A status is plain data. In it, ``connected`` lists the parties that are connected, and
-        ``min_parties`` is how many a round needs. ``lost`` lists parties whose connection was lost
-        since the latest round was offered. ``left`` says by name why parties have left by themselves
-        and have not come back; the text comes from them. ``unconfirmed`` lists survivors of the latest
-        sum that have not confirmed it. ``warning`` is what the operator must do soon, such as to renew a revocation
-        list: while it is out of date no round begins, and none counts as failed; the same if a clock is
-        wrong. ``key_exchange`` is that of TLS on the connection of each party and other server, as in
-        ``X25519MLKEM768``. ``blocked`` says for whom or what the job waits after a round without a
-        result, or before a round can end; ``warning`` has it, too. ``state`` is ``"running"``,
-        ``"done"``, ``"failed"``, or ``"stopped"`` if this coordinator cannot go on and the job has not
-        failed, as with a full store. ``round`` is the latest round. If its ``key_setup`` is true, it
-        only gives the key of the job to its ``survivors``. Its ``total_weight`` is ``None`` before
-        there is a sum, and if :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as
-        in :attr:`RoundResult.result`.
+        ``min_parties`` is how many a round needs. ``lost`` lists parties whose connection was lost since
+        the latest round was offered. ``left`` says by name why parties have left by themselves and have not
+        come back; the text comes from them. ``unconfirmed`` lists survivors of the latest sum that have not
+        confirmed it. ``warning`` is what the operator must do soon, such as to renew a revocation list:
+        while it is out of date no round begins, and none counts as failed; the same if a clock is wrong.
+        ``key_exchange`` is that of TLS on the connection of each party and other server, as in
+        ``X25519MLKEM768``. ``blocked`` says for whom or what the job waits after a round without a result,
+        or before a round can end; ``warning`` has it, too. ``state`` is ``"running"``, ``"done"``,
+        ``"failed"``, or ``"stopped"`` if this coordinator cannot go on and the job has not failed, as with
+        a full store. ``round`` is the latest round. If its ``key_setup`` is true, it only gives the key of
+        the job to its ``survivors``. Its ``total_weight`` is ``None`` before there is a sum, and if
+        :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as in
+        :attr:`RoundResult.result`.
 
         Parameters
         ----------

@@ -6,8 +6,6 @@ import argparse
 import dataclasses
 import json
 import numbers
-import os
-import sys
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
