@@ -36,10 +36,10 @@ pub struct Model {
 type Parsed = (Reals, Option<Box<UpdateHistory>>);
 
 impl Model {
-    /// A model of single precision without a history; its hash is `H("blindsum model"; values)`, the values as
+    /// A model without a history, of the precision of these values; its hash is `H("blindsum model"; values)`, the values as
     /// little-endian IEEE 754 numbers.
-    pub fn new(version: u64, values: Vec<f32>) -> Self {
-        Self::with_history(version, Reals::Single(values), None)
+    pub fn new(version: u64, values: impl Into<Reals>) -> Self {
+        Self::with_history(version, values.into(), None)
     }
 
     /// A model with a history, if its job needs one. The hash is then `H("blindsum model"; values, history)`.
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn bytes_and_back() {
         let job = job(Clipping::Tensor);
-        let model = Model::new(3, vec![1.0, -0.0, f32::MIN_POSITIVE]);
+        let model = Model::new(3, vec![1.0_f32, -0.0, f32::MIN_POSITIVE]);
         let read = |bytes: &[u8], hash: &[u8]| Model::from_bytes(&job, 3, bytes, hash);
         let bytes = model.to_bytes();
         assert_eq!(model, read(&bytes, model.hash()).unwrap());
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn updates_count_versions() {
-        let model = Model::new(0, vec![1.0, 2.0]);
+        let model = Model::new(0, vec![1.0_f32, 2.0]);
         let added = model
             .after(&singles([0.5, -1.0]), of(2), ModelUpdate::Add)
             .unwrap();
@@ -446,7 +446,7 @@ mod tests {
     #[test]
     fn hidden_models_are_named_after_what_was_told() {
         for dim in [0, 3] {
-            let first = Model::new(0, vec![1.0; dim]);
+            let first = Model::new(0, vec![1.0_f32; dim]);
             let (one, other) = (first.named_after(b"one"), first.named_after(b"other"));
             assert_eq!((one.version(), one.is_hidden()), (1, true));
             assert_ne!(one.hash(), other.hash());

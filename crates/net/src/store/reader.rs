@@ -231,7 +231,7 @@ mod tests {
         let (path, copy) = (folder.path().join("store"), folder.path().join("copy"));
         let store = SqliteStore::open(&path, 9).unwrap();
         store
-            .open_job(&job(), &Model::new(0, vec![0.0; 3]))
+            .open_job(&job(), &Model::new(0, vec![0.0_f32; 3]))
             .unwrap();
         let reader = StoreReader::open(&path).unwrap();
         for number in 1..=3 {
@@ -250,7 +250,7 @@ mod tests {
         // The copy is of before, and a store of its own.
         let copied = SqliteStore::open(&copy, 9).unwrap();
         let begun = copied
-            .open_job(&job(), &Model::new(0, vec![0.0; 3]))
+            .open_job(&job(), &Model::new(0, vec![0.0_f32; 3]))
             .unwrap();
         assert_eq!((begun.rounds_done, begun.next_round), (3, 4));
         let refused = reader.back_up(&copy).unwrap_err();
@@ -283,7 +283,7 @@ mod tests {
         assert!(reader.faults("job").unwrap().is_empty());
         assert!(reader.model("job", 0).unwrap().is_none());
         let store = SqliteStore::open(&path, 9).unwrap();
-        let begun = store.open_job(&job(), &Model::new(0, vec![0.0; 3]));
+        let begun = store.open_job(&job(), &Model::new(0, vec![0.0_f32; 3]));
         assert!(begun.is_ok());
         assert_eq!(reader.jobs().unwrap().len(), 1);
     }

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blindsum_encode::{Precision, Reals};
+use blindsum_encode::Reals;
 use blindsum_net::party::PartyConfig;
 use blindsum_net::report::{JobStatus, RoundReport, RoundState};
 use blindsum_protocol::{Adversary, FaultKind, JobSpec, ProtocolName};
@@ -134,9 +134,8 @@ fn is_as_simulated(spec: &JobSpec, stage: u8, leaving: usize) -> RoundState {
             assert_eq!(report.state, RoundState::Done, "{scene}: {report:?}");
             let survivors = outcome.survivors.iter().map(|party| NAMES[party.rank()]);
             assert_eq!(report.survivors, survivors.collect::<Vec<_>>(), "{scene}");
-            let simulated = run.last.mean.as_ref().unwrap();
-            let simulated = Reals::Double(simulated.clone()).in_precision(Precision::Single);
-            assert_eq!(mean, Some(simulated), "{scene}");
+            let simulated = run.last.mean.clone().unwrap();
+            assert_eq!(mean, Some(Reals::Double(simulated)), "{scene}");
             let measured = report.stages.iter().map(|stage| stage.bytes["a"]);
             let measured: Vec<_> = measured.map(|bytes| (bytes.up, bytes.down)).collect();
             assert_eq!(measured, bytes(&run), "{scene}");

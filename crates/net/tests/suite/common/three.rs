@@ -24,7 +24,7 @@ pub const VALUES: [f32; 5] = [1.0, 2.5, -0.5, 0.25, 4.0];
 /// The mean of the first `parties` of them.
 pub fn mean(parties: usize) -> Vec<f64> {
     let sum: f32 = VALUES.iter().take(parties).sum();
-    vec![f64::from(sum / parties as f32); 5]
+    vec![f64::from(sum) / parties as f64; 5]
 }
 
 /// A job of three servers and five parties, of which two may be lost.
