@@ -160,6 +160,7 @@ class Round:
         self._spec = spec
         self._clipping = clipping
         self._outcome: RoundResult | None = None
+        self._sent_before = not native.needs_update()
         self._submitted = False
         self._sits_out = False
         self.lost: RoundAborted | Fault | None = None
@@ -217,7 +218,7 @@ class Round:
             raise SubmitError(self.number, "over", OVER)
         if self._submitted:
             raise SubmitError(self.number, "submitted", SUBMITTED)
-        if not self.needs_update:
+        if self._sent_before:
             self._submitted = True
             log_dropped(self._spec.job, self.number)
             return

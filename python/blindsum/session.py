@@ -16,7 +16,15 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from blindsum import _native, checks
-from blindsum.errors import BlindsumError, ConfigError, Fault, PolicyError, RoundAborted, WaitTimeoutError
+from blindsum.errors import (
+    BlindsumError,
+    ConfigError,
+    Fault,
+    PolicyError,
+    RoundAborted,
+    RoundUnknown,
+    WaitTimeoutError,
+)
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.rounds import Array, ClippingLog, Round, ZerosLog, logger
 from blindsum.spec import JobSpec, protocols
@@ -251,7 +259,7 @@ class Session:
         """
         lost = self._warn if on_lost is None else on_lost
         before: Round | None = None
-        while (found := self._next_round()) is not None:
+        while (found := self._after(before, lost)) is not None:
             if before is not None and (error := settled(before)) is not None:
                 lost(error)
             before = None
@@ -270,6 +278,19 @@ class Session:
                 before = found
         if before is not None and (error := settled(before)) is not None:
             lost(error)
+
+    def _after(self, before: Round | None, lost: OnLost) -> Round | BlindsumError | None:
+        """Wait for the next round; an end of the session does not hide what became of the one before."""
+        try:
+            return self._next_round()
+        except BlindsumError as ended:
+            try:
+                error = None if before is None else settled(before)
+            except RoundUnknown as unknown:
+                raise unknown from ended
+            if error is not None:
+                lost(error)
+            raise
 
     def _warn(self, error: BlindsumError) -> None:
         logger.warning("job %r: lost a round: %s; waiting for the next one", self.spec.job, error)

@@ -243,6 +243,7 @@ def test_clipping_of_the_own_update_is_told_to_the_party_only(place, partner, ca
     assert all(seen)
     assert "clip" not in statuses
     said = [(record.levelno, record.getMessage()) for record in caplog.records]
+    assert "starts from zeros" in said.pop(0)[1]
     assert [level for level, _ in said] == [logging.WARNING, logging.INFO]
     assert "2 of 4 coordinates of this party's update were cut off (clip = 1)" in said[0][1]
     assert "raise clip in the job" in said[0][1]

@@ -5,6 +5,7 @@ import logging
 import signal
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -39,7 +40,8 @@ class Held:
             thread.start()
 
     def _run(self, place, coordinator, name):
-        with place.join(coordinator, name) as session:
+        # A coordinator that a failed test stops is no news.
+        with suppress(bs.NetworkError), place.join(coordinator, name) as session:
             for current in session.rounds(on_lost=lambda _: None):
                 self.go_on.wait(60)
                 current.submit(np.zeros(4))
@@ -61,7 +63,8 @@ def wait_for(coordinator, wanted):
 def is_out(status):
     """Whether the update of party "a" is with the coordinator, and the others hold theirs back."""
     current = status["round"]
-    return current is not None and current["state"] == "running" and "a" not in status["waiting_for"]
+    waits_for = status["waiting_for"]
+    return current is not None and current["state"] == "running" and waits_for and "a" not in waits_for
 
 
 def with_update_out(session, coordinator):
@@ -177,13 +180,14 @@ def test_whoever_is_displaced_is_told_that_it_is_not_known(place):
             wait_for(coordinator, is_out)
             with place.join(coordinator, "a"):
                 # Where nobody asks for the result, the loop raises it.
-                with pytest.raises(bs.RoundUnknown, match="another process"):
+                with pytest.raises(bs.RoundUnknown, match="another process") as unknown:
                     next(rounds)
-                with pytest.raises(bs.NetworkError) as first:
-                    session.next_round()
-                with pytest.raises(bs.SessionClosedError) as again:
-                    session.next_round()
-                assert str(first.value) in str(again.value)
+                first = unknown.value.__cause__
+                assert isinstance(first, bs.NetworkError)
+                for _ in range(2):
+                    with pytest.raises(bs.SessionClosedError) as again:
+                        session.next_round()
+                    assert str(first) in str(again.value)
         others.finish()
 
 
@@ -239,7 +243,7 @@ def test_statuses_that_nobody_reads_are_bounded(place, partner):
         party = partner(place, coordinator, "a", np.zeros(1))
         assert len(party.wait()) == 300
         statuses = list(coordinator.statuses())
-    assert len(statuses) <= 258
+    assert len(statuses) <= 260
     ends = [one["round"]["number"] for one in statuses if one["round"]["state"] == "done"]
     assert ends[-1] == 300
     assert ends == sorted(ends)

@@ -20,7 +20,9 @@ CONNECTIONS = json.loads((VECTORS / "connection.json").read_text())["connections
 FRAMES = {"welcome": 1, "refused": 2, "model_chunk": 3, "offer": 4, "start": 5, "chunk": 6, "aborted": 7}
 FRAMES |= {"done": 8, "job_done": 9, "wanted": 10, "fixed": 11}
 SAYS = {1: "hello", 2: "model_request", 3: "ready", 4: "chunk", 5: "refused", 6: "confirmed", 9: "opening"}
-CODES = {1: "POLICY", 2: "FAULT", 3: "UNABLE"}
+SAYS |= {12: "leaves"}
+CODES = {1: "POLICY", 2: "FAULT", 3: "UNABLE", 4: "SITS_OUT", 5: "INPUT"}
+LEAVING = {1: "CLOSED", 2: "STOPPED", 3: "POLICY", 4: "FAILED"}
 
 
 def varint(number: int) -> bytes:
@@ -132,6 +134,7 @@ class Party:
         if what == "chunk":
             self.vector = inner[5]
         more = {"hello": inner.get(6, 0), "ready": inner.get(1), "chunk": f"{inner.get(1)}/{inner.get(2, 0)}"}
+        more["leaves"] = LEAVING.get(inner.get(1, 0))
         more["refused"] = f"{inner.get(1)} {CODES.get(inner.get(2, 0))}"
         return f"{what} {more[what]}" if what in more else what
 
@@ -234,25 +237,29 @@ def over_new_link(party: Party) -> None:
 # State, what comes, what the party says and tells its user. "plain" where nothing else is said.
 ROWS: list[tuple[Any, Any, str]] = [
     (Party.connect, lambda p: p.offer(1), "Reconnect"),
-    (Party.connect, lambda p: p.hear(b""), "Failed"),
+    (Party.connect, lambda p: p.hear(b""), "leaves FAILED, Failed"),
     (Party.connect, lambda p: p.hear(p.welcome), "Joined"),
     (waiting, lambda p: p.hear(p.welcome), ""),
     (waiting, lambda p: p.hear(p.welcome[:-1] + bytes([p.welcome[-1] ^ 1])), "Reconnect"),
     (waiting, lambda p: p.frame("refused", (1, 7)), "Reconnect"),
     (waiting, lambda p: p.frame("refused", (1, 6)), "Failed"),
     (waiting, lambda p: p.frame("refused", (1, 99)), "Failed"),
-    (waiting, lambda p: p.hear(message((30, b"x"))), "Failed"),
+    (waiting, lambda p: p.hear(message((30, b"x"))), "leaves FAILED, Failed"),
     (waiting, lambda p: p.send_model(p.first, len(p.first)), ""),
     (waiting, lambda p: p.piece(b"abc"), ""),
     (waiting, lambda p: p.frame("wanted", (1, 5)), ""),
     (waiting, lambda p: p.frame("done", (1, 1), (2, p.model), (3, bytes(32))), ""),
     (waiting, lambda p: p.frame("aborted", (1, 1)), ""),
-    (waiting, lambda p: p.frame("offer", (1, 1)), "Failed"),
-    (waiting, lambda p: p.frame("offer", (1, 1), (2, message((2, bytes(32)), (3, 9)))), "Failed"),
+    (waiting, lambda p: p.frame("offer", (1, 1)), "leaves FAILED, Failed"),
+    (
+        waiting,
+        lambda p: p.frame("offer", (1, 1), (2, message((2, bytes(32)), (3, 9)))),
+        "leaves FAILED, Failed",
+    ),
     (waiting, lambda p: p.offer(1) + p.offer(1), "model_request"),
-    (waiting, lambda p: p.offer(1) + p.send_model(bytes(20), 20), "model_requestFailed"),
-    (waiting, lambda p: p.offer(1) + p.send_model(p.first[4:], 20, 4), "model_requestFailed"),
-    (waiting, lambda p: p.offer(1) + p.send_model(bytes(24), 24), "model_requestFailed"),
+    (waiting, lambda p: p.offer(1) + p.send_model(bytes(20), 20), "model_requestleaves FAILED, Failed"),
+    (waiting, lambda p: p.offer(1) + p.send_model(p.first[4:], 20, 4), "model_requestleaves FAILED, Failed"),
+    (waiting, lambda p: p.offer(1) + p.send_model(bytes(24), 24), "model_requestleaves FAILED, Failed"),
     (waiting, lambda p: p.start(1), "refused 1 UNABLE, RoundRefused"),
     (ready, lambda p: p.offer(1), "ready 1"),
     (ready, lambda p: p.offer(3), "ready 3"),
@@ -271,9 +278,9 @@ ROWS: list[tuple[Any, Any, str]] = [
     (in_round, lambda p: p.start(1, 1), ""),
     (in_round, lambda p: p.start(1, other=True), "refused 1 FAULT, RoundLost"),
     (in_round, lambda p: p.start(2), "refused 2 UNABLE"),
-    (in_round, lambda p: p.piece(b"a", total=10**9), "RoundLost, Failed"),
-    (in_round, lambda p: p.piece(b"abc", stage=1), "RoundLost, Failed"),
-    (in_round, lambda p: p.piece(b"bc", total=3, offset=1), "RoundLost, Failed"),
+    (in_round, lambda p: p.piece(b"a", total=10**9), "leaves FAILED, RoundLost, Failed"),
+    (in_round, lambda p: p.piece(b"abc", stage=1), "leaves FAILED, RoundLost, Failed"),
+    (in_round, lambda p: p.piece(b"bc", total=3, offset=1), "leaves FAILED, RoundLost, Failed"),
     (in_round, lambda p: p.piece(b"abc"), "refused 1 FAULT, RoundLost"),
     (in_round, lambda p: p.offer(1), ""),
     (in_round, lambda p: p.offer(2), "Reconnect"),
@@ -291,7 +298,11 @@ ROWS: list[tuple[Any, Any, str]] = [
     (with_result, lambda p: p.result(add=1), "refused 1 FAULT, RoundLost"),
     (with_result, lambda p: p.start(1), ""),
     (with_result, lambda p: p.offer(2), "Reconnect"),
-    (with_result, lambda p: p.frame("done", (1, 1), (2, p.model)), "confirmed, RoundLost, Failed"),
+    (
+        with_result,
+        lambda p: p.frame("done", (1, 1), (2, p.model)),
+        "confirmed, leaves FAILED, RoundLost, Failed",
+    ),
 ]
 COMMITTED: list[tuple[Any, Any, str]] = [
     (waiting, lambda p: p.fix(1), "refused 1 UNABLE, RoundRefused"),

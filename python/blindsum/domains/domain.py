@@ -129,7 +129,13 @@ class Domain:
             earlier = None if before is None else before.current
             if earlier is not None:
                 earlier.skip()
-            found = self._talk.patiently(session._next_round)
+            try:
+                found = self._talk.patiently(session._next_round)
+            except BlindsumError:
+                # What became of the round before is told first, if it is not known.
+                if earlier is not None:
+                    settled(earlier)
+                raise
             missed = None if earlier is None else earlier.lost or settled(earlier)
             told = {"missed": None if missed is None else from_error(missed)}
             if isinstance(found, BlindsumError):

@@ -55,7 +55,7 @@ fn wait_until_out(coordinator: &Running, name: &str, spec: &JobSpec) {
         let stage = round.and_then(|round| round.stages.last());
         let is_input = stage.is_some_and(|stage| input.contains(&&*stage.name));
         let waits = |other: &str| status.waiting_for.iter().any(|name| name == other);
-        is_input && !waits(name) && waits("d")
+        is_input && !waits(name) && !status.waiting_for.is_empty()
     });
 }
 

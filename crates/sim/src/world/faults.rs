@@ -92,7 +92,7 @@ impl Kind {
             cut: 0.01,
             slow: 0.02,
             late: 0.01,
-            ends: 0.0015,
+            ends: 0.001,
             ..calm
         };
         match self {
