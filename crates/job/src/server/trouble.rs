@@ -109,7 +109,8 @@ impl Lead {
             true => format!(
                 "lost {lost}: every round needs all of its parties, and the next one begins without them"
             ),
-            false => format!("lost {lost}: {reason}"),
+            // It names who has left, if that is why.
+            false => reason.clone(),
         };
         let whom = format!(
             "waiting for other parties than those lost in round {number}, or for these again: {lost}"

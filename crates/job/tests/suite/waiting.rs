@@ -111,7 +111,7 @@ fn a_party_that_crashes_in_a_loop_is_waited_for_where_it_is_needed() {
     let rounds = scene.store.rounds(&scene.job.spec().job, 100).unwrap();
     assert!(rounds.iter().all(|it| it.state == RoundState::Aborted));
     assert!(
-        rounds.iter().all(|it| it.reason.contains("lost party-3")),
+        rounds.iter().all(|it| it.reason.contains("party-3 left")),
         "{rounds:?}"
     );
     finish(&mut scene);

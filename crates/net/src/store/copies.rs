@@ -24,7 +24,9 @@ fn a_copy_of_the_main_file_has_the_job_and_all_but_the_latest_rounds() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path, 2).unwrap();
-    store.open_job(&job(), &Model::new(0, vec![0.5_f32])).unwrap();
+    store
+        .open_job(&job(), &Model::new(0, vec![0.5_f32]))
+        .unwrap();
     let copied = |name: &str| {
         let copy = folder.path().join(name);
         fs::copy(&path, &copy).unwrap();
@@ -52,7 +54,9 @@ fn a_store_its_log_and_its_copy_are_for_their_owner_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = SqliteStore::open(&path, 2).unwrap();
-    store.open_job(&job(), &Model::new(0, vec![0.5_f32])).unwrap();
+    store
+        .open_job(&job(), &Model::new(0, vec![0.5_f32]))
+        .unwrap();
     let reader = StoreReader::open(&path).unwrap();
     reader.back_up(&folder.path().join("copy.db")).unwrap();
     let mut names = Vec::new();

@@ -170,7 +170,11 @@ pub(super) mod tests {
     #[test]
     fn the_latest_ending_is_kept_with_who_has_confirmed_it() {
         let store = SqliteStore::in_memory(2).unwrap();
-        let open = || store.open_job(&job(), &Model::new(0, vec![0.0_f32])).unwrap();
+        let open = || {
+            store
+                .open_job(&job(), &Model::new(0, vec![0.0_f32]))
+                .unwrap()
+        };
         assert_eq!(open().ending, None);
         end(&store, 1);
         assert_eq!(open().ending, Some(ending(1)));
@@ -190,7 +194,9 @@ pub(super) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let store = SqliteStore::open(&path, 2).unwrap();
-        store.open_job(&job(), &Model::new(0, vec![0.0_f32])).unwrap();
+        store
+            .open_job(&job(), &Model::new(0, vec![0.0_f32]))
+            .unwrap();
         let size = || std::fs::metadata(&path).unwrap().len();
         end(&store, 1);
         assert!(size() < PIECE as u64);

@@ -60,7 +60,8 @@ mod tests {
 
     /// Three rounds that are done, the second a key set-up, which changes no model, and one under way.
     fn four_rounds(store: &dyn Store, answers: &mut Answers) {
-        let models = [Some(1), None, Some(2), None].map(|v| v.map(|v| Model::new(v, vec![0.5_f32])));
+        let models =
+            [Some(1), None, Some(2), None].map(|v| v.map(|v| Model::new(v, vec![0.5_f32])));
         for (number, model) in (1..).zip(&models) {
             let joining = report(number, RoundState::Joining);
             answers.note(store.begin_round("job", &joining));
@@ -98,7 +99,9 @@ mod tests {
         let path = folder.path().join("store.db");
         let (file, memory) = (SqliteStore::open(&path, 1).unwrap(), MemoryStore::new(1));
         for store in [&file as &dyn Store, &memory] {
-            store.open_job(&job(1), &Model::new(0, vec![0.0_f32])).unwrap();
+            store
+                .open_job(&job(1), &Model::new(0, vec![0.0_f32]))
+                .unwrap();
             for round in 2..FAULTS_KEPT as u64 + 5 {
                 store.fault("job", &fault(round)).unwrap();
             }
@@ -132,7 +135,9 @@ mod tests {
             ..fault(round)
         };
         for store in [&file as &dyn Store, &memory] {
-            store.open_job(&job(1), &Model::new(0, vec![0.0_f32])).unwrap();
+            store
+                .open_job(&job(1), &Model::new(0, vec![0.0_f32]))
+                .unwrap();
             store.fault("job", &garbage("y", 2)).unwrap();
             store.fault("job", &said("h", "y", 2)).unwrap();
             for round in 3..3 + 3 * FAULTS_KEPT as u64 {

@@ -125,7 +125,7 @@ fn heard(line: &mut Line, model: &Model) -> Frame {
             Frame::ModelRequest(_) => line.send(pb::ModelChunk {
                 version: model.version(),
                 offset: 0,
-                total: 20,
+                total: 40,
                 data: model.to_bytes(),
             }),
             other => return other,

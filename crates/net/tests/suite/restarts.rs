@@ -373,7 +373,7 @@ fn party_process() {
     println!("\nround {} update {}", round.number(), round.needs_update());
     round.submit(vec![4.0f32; 5], 1).unwrap();
     let result = round.result().unwrap();
-    println!("\nmean {:?}", result.mean);
+    println!("\nmean {:?}", result.mean.to_doubles());
 }
 
 /// A process that takes part in a round, and the lines that it says.

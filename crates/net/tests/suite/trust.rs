@@ -339,7 +339,7 @@ fn case_11_a_model_that_does_not_have_its_hash_is_refused() {
     line.send(pb::ModelChunk {
         version: 4,
         offset: 0,
-        total: 20,
+        total: 40,
         data: poisoned.to_bytes(),
     });
     line.leaves();

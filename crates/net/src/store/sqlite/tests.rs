@@ -55,7 +55,9 @@ fn a_job_goes_on_from_its_last_committed_model() {
 #[test]
 fn a_round_number_is_taken_once() {
     let store = SqliteStore::in_memory(2).unwrap();
-    store.open_job(&job(1), &Model::new(0, vec![0.0_f32])).unwrap();
+    store
+        .open_job(&job(1), &Model::new(0, vec![0.0_f32]))
+        .unwrap();
     let report = RoundReport::offered(1, 0, 0);
     store.begin_round("job", &report).unwrap();
     assert!(store.begin_round("job", &report).is_err());
@@ -84,7 +86,9 @@ fn a_round_and_its_model_are_recorded_together_or_not_at_all() {
 #[test]
 fn a_model_that_lost_its_hash_is_damage() {
     let store = SqliteStore::in_memory(2).unwrap();
-    store.open_job(&job(1), &Model::new(0, vec![0.0_f32])).unwrap();
+    store
+        .open_job(&job(1), &Model::new(0, vec![0.0_f32]))
+        .unwrap();
     let spoil = "UPDATE model_pieces SET data = x'00000001'";
     store.lock().execute(spoil, []).unwrap();
     let error = store.model("job", 0).unwrap_err();
@@ -94,7 +98,9 @@ fn a_model_that_lost_its_hash_is_damage() {
 #[test]
 fn events_are_written_down() {
     let store = SqliteStore::in_memory(2).unwrap();
-    store.open_job(&job(1), &Model::new(0, vec![0.0_f32])).unwrap();
+    store
+        .open_job(&job(1), &Model::new(0, vec![0.0_f32]))
+        .unwrap();
     store.event("job", 1, "model", "a party differs").unwrap();
     let count = "SELECT count(*) FROM events WHERE kind = 'model' AND round = 1";
     let events: i64 = store.lock().query_row(count, [], |row| row.get(0)).unwrap();
