@@ -139,20 +139,19 @@ class RoundUnknown(BlindsumError):
 
     Attributes
     ----------
-    round, number : int
+    number : int
         The round.
     reason : str
         Why it is not known: the coordinator was not reached any more, another process has taken this party's
         place, this party has left or refuses to go on, or the coordinator does not know the round.
     """
 
-    def __init__(self, round: int, reason: str) -> None:
+    def __init__(self, number: int, reason: str) -> None:
         super().__init__(
-            f"round {round}: this party's update is out, and whether it counts is not known here: {reason}; "
+            f"round {number}: this party's update is out, and whether it counts is not known here: {reason}; "
             "start the party again with its state folder to be told, or ask who runs the coordinator"
         )
-        self.round = round
-        self.number = round
+        self.number = number
         self.reason = reason
 
 
@@ -235,7 +234,7 @@ class PromiseBroken(BlindsumError):
         self.story = story
 
 
-class MemoryLimitError(BlindsumError, MemoryError):
+class MemoryLimitError(MemoryError, BlindsumError):
     """A job needs more memory than this process may take, or there is none left for an update."""
 
 

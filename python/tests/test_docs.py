@@ -126,12 +126,12 @@ def test_jobs_of_the_daemon_are_read(block):
     # The whole file is read by the daemon's own test, which looks for it by this kind.
     for fields in tomllib.loads(block.text)["jobs"]:
         assert bs.JobSpec.from_dict(fields).job
-    assert "toml blindsumd" in (ROOT / "crates/daemon/tests/daemon.rs").read_text()
+    assert "toml blindsumd" in (ROOT / "crates/daemon/tests/daemon/documented.rs").read_text()
 
 
 def test_the_daemons_own_test_reads_the_file_of_a_server():
     assert len(blocks("toml blindsumd server")) == 1
-    assert "toml blindsumd server" in (ROOT / "crates/daemon/tests/daemon.rs").read_text()
+    assert "toml blindsumd server" in (ROOT / "crates/daemon/tests/daemon/documented.rs").read_text()
 
 
 @pytest.fixture

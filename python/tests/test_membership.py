@@ -19,7 +19,7 @@ NO_PLACE = [
     ("", "must be embedded, or etcd://HOST:PORT"),
     ("https://localhost:2379", "must be embedded, or etcd://HOST:PORT"),
     ("etcd://localhost", "must be HOST:PORT"),
-    ("etcd://user:secret@localhost:2379", "must be HOST:PORT"),
+    ("etcd://user:secret@localhost:2379", "without user and password"),
     # A coordinator's own certificate is for servers only.
     ("etcd://localhost:2379", "certificates with client authentication"),
 ]

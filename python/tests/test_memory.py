@@ -39,7 +39,7 @@ else:
 LARGE = [
     {"protocol": "plain", "dim": 400_000_000},
     {"protocol": "secagg", "dim": 400_000_000, "parties": 10},
-    {"protocol": "secagg+", "dim": 10_000_000, "parties": 1000},
+    {"protocol": "secagg+", "dim": 200_000_000, "parties": 1000},
     {"protocol": "fssa", "dim": 100_000_000, "parties": 9},
     {"protocol": "pss", "dim": 100_000_000, "parties": 9},
     {"protocol": "mpc3", "dim": 100_000_000, "parties": 8},

@@ -161,7 +161,7 @@ def test_a_session_that_is_closed_with_an_update_out_says_that_it_is_not_known(p
         with pytest.raises(bs.RoundUnknown) as unknown:
             current.result()
         assert not isinstance(unknown.value, bs.RoundAborted)
-        assert (unknown.value.round, unknown.value.number) == (1, 1)
+        assert unknown.value.number == 1
         with pytest.raises(bs.RoundUnknown):
             current.outcome()
         status = wait_for(coordinator, lambda status: "a" in status["left"])

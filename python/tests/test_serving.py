@@ -349,8 +349,8 @@ def test_faults_are_listed_with_what_shows_them(processes, place, tmp_path):
         coordinator.stop()
     rows = [(1, "a", None, "malformed", b"\x07" * 9, 70_000), (3, "b", "c", "does not open", b"", 0)]
     insert = (
-        "INSERT INTO faults (at_ms, job, round, culprit, accuser, what, evidence, length) "
-        "VALUES (0, 'job', ?, ?, ?, ?, ?, ?)"
+        "INSERT INTO faults (at_ms, job, round, culprit, accuser, what, evidence, length, times) "
+        "VALUES (0, 'job', ?, ?, ?, ?, ?, ?, 1)"
     )
     with contextlib.closing(sqlite3.connect(store)) as connection, connection:
         connection.executemany(insert, rows)

@@ -58,7 +58,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "PolicyError": ("rule",),
     "ResultMissed": ("number", "reason"),
     "RoundAborted": ("number", "reason", "only_me"),
-    "RoundUnknown": ("round", "reason"),
+    "RoundUnknown": ("number", "reason"),
     "SpecError": ("field", "rule"),
     "SubmitError": ("number", "state", "rule"),
 }
