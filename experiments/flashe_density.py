@@ -57,7 +57,7 @@ def trained(rounds: int, options: dict[str, Any]) -> dict[str, object]:
         "density": options.get("density", 1.0),
         "min_contributors": options.get("min_contributors", "all"),
         "divisor": options.get("divisor", "all"),
-        "accuracy": network.accuracy(results[-1].model, test.images, test.labels),
+        "accuracy": network.accuracy(np.asarray(results[-1].model, np.float32), test.images, test.labels),
         "step": float(np.mean(norms)),
         "opened": float(np.mean([np.count_nonzero(result.mean) for result in results])) / network.DIM,
         "left": 0.0 if left is None else left.norm,

@@ -65,7 +65,7 @@ def _play(spec: bs.JobSpec, first: Array, step: Step, ca: Path, names: list[str]
                 results[rank] = []
                 for current in session.rounds():
                     if current.needs_update:
-                        current.submit(step(rank, current.model, current.number))
+                        current.submit(step(rank, np.asarray(current.model, np.float32), current.number))
                     if current.result() is not None:
                         results[rank].append(current.outcome())
         except BaseException as error:  # noqa: BLE001 it is raised again where the job was begun

@@ -113,7 +113,8 @@ fn case_12_campaign_with_a_lying_coordinator() {
     assert!(tally.lies > 200, "{tally:?}");
 }
 
-/// Abuse case 52: beside ten honest parties one that lies all the time, or now and then, spoils at most one round of ten.
+/// Abuse case 52: beside ten honest parties one that lies all the time, or now and then, spoils few rounds: who opens no
+/// nonce sits out 1, 2, 4, 8 and then 16 rounds, so that five rounds of 45 come to nothing.
 /// `cargo bench -p blindsum-bench --bench liar` measures it over more rounds.
 fn beside_ten_honest_parties(protocol: ProtocolName) {
     for lie in [0.1, 0.5, 1.0] {
@@ -130,7 +131,7 @@ fn beside_ten_honest_parties(protocol: ProtocolName) {
         };
         assert_eq!(tally.rounds, 40);
         assert!(tally.lies + tally.shown > 5, "{tally:?}");
-        assert!(tally.spoilt <= 4, "{protocol}, {lie}: {tally:?}");
+        assert!(tally.spoilt <= 5, "{protocol}, {lie}: {tally:?}");
     }
 }
 
