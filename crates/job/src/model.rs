@@ -10,9 +10,9 @@ use bytes::Bytes;
 
 use crate::{JobError, pb};
 
-/// One version of a job's model. A job begins with version 0; in a job that changes its model each finished round adds
-/// 1. The values have the precision of the job ([`Encoding::precision`](blindsum_encode::Encoding::precision)), and all
-/// of them are finite.
+/// One version of a job's model. A job begins with version 0; in a job that changes its model each finished round adds one.
+/// The values have the precision of the job ([`Encoding::precision`](blindsum_encode::Encoding::precision)), and all of
+/// them are finite.
 ///
 /// If clipping bounds follow from earlier rounds, the history of updates that decides them is part of the model: of its
 /// bytes, after the values, and of its hash. So everybody who gets the model gets the history.
