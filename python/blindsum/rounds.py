@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +13,14 @@ from numpy.typing import NDArray
 from blindsum import _native, checks
 from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
 from blindsum.equality import Comparable
-from blindsum.errors import Fault, RoundAborted, RoundUnknown, SubmitError
+from blindsum.errors import (
+    BlindsumError,
+    Fault,
+    RoundAborted,
+    RoundUnknown,
+    SubmitError,
+    WaitTimeoutError,
+)
 from blindsum.options import Integers, Quantised
 from blindsum.spec import JobSpec
 
@@ -165,6 +173,7 @@ class Round:
         self._sits_out = False
         self.lost: RoundAborted | Fault | None = None
         self.unknown: RoundUnknown | None = None
+        self._failed: BlindsumError | None = None
         self.number = native.number
         self.parties = tuple(native.parties)
 
@@ -179,7 +188,8 @@ class Round:
     @property
     def submitted(self) -> bool:
         """Whether the result may be waited for: an update was given, here or before a crash."""
-        is_open = self._outcome is None and self.unknown is None and not self._sits_out
+        is_over = self._outcome is not None or self.unknown is not None or self._failed is not None
+        is_open = not is_over and not self._sits_out
         return is_open and not self.needs_update
 
     @property
@@ -289,8 +299,9 @@ class Round:
 
     def _wait(self, timeout: float | None) -> None:
         """Wait until there is a result, or the round is lost."""
-        if self.unknown is not None:
-            raise self.unknown
+        for error in (self.unknown, self._failed):
+            if error is not None:
+                raise error
         if self.lost is not None or self._outcome is not None or self._sits_out:
             return
         try:
@@ -300,6 +311,12 @@ class Round:
         except RoundUnknown as error:
             self.unknown = error.with_traceback(None)
             raise self.unknown from None
+        except WaitTimeoutError:
+            raise
+        except BlindsumError as error:
+            # The session ends with it. Whoever asks again hears the same.
+            self._failed = error.with_traceback(None)
+            raise self._failed from None
         else:
             self._clipping.tell(self.number, self._outcome.clipped)
             for warning in self._outcome.warnings:
@@ -383,11 +400,16 @@ LONGER = (
 
 
 class ClippingLog:
-    """Tells the log that updates of this party are clipped: a warning at first, then a line a round."""
+    """Tells the log that updates of this party are clipped: a warning at first, then a line a round.
+
+    Bounds that follow from earlier rounds may be too small for this party alone: where they are, it is
+    warned again after 4, 16, 64, … rounds in which it was cut off.
+    """
 
     def __init__(self, spec: JobSpec) -> None:
         self._spec = spec
-        self._told = False
+        self._told = 0
+        self._warn_at = 1
         self.job = spec.job
 
     def tell(self, number: int, clipped: Clipped | None) -> None:
@@ -399,14 +421,18 @@ class ClippingLog:
             what = f"{clipped.coordinates} of {spec.dim} coordinates of this party's update were cut off"
         else:
             what = f"this party's update was multiplied by {clipped.scaled_by:.3g}"
-        if self._told:
+        self._told += 1
+        if self._told < self._warn_at:
             logger.info("job %r, round %d: %s", spec.job, number, what)
             return
-        self._told = True
+        repeats = isinstance(spec.encoding, Quantised) and spec.encoding.clipping == "aciq"
+        self._warn_at = 4 * self._told if repeats else sys.maxsize
+        if self._told > 1:
+            what += f", and so it was in {self._told - 1} earlier rounds"
         bound, advice = f"clip = {spec.clip:g}", "raise clip in the job"
         if isinstance(spec.encoding, Quantised):
             if spec.encoding.clipping == "aciq":
-                advice = f"where updates jump one round is meant to be; if it goes on, {advice}"
+                advice = "one round is meant to be where updates jump; if it goes on, take clipping = tensor"
             elif spec.encoding.max_norm and clipped.scaled_by is not None:
                 bound, advice = f"max_norm = {spec.encoding.max_norm:g}", LONGER
         text = "job %r, round %d: %s (%s); the mean does not have what was cut off: %s"

@@ -61,10 +61,19 @@ class Tensor:
     clip: float
     power: float = 0.0
     peak: float = 0.0
+    reached: int = 0
+    rest: int = 0
     rounding: str = "stochastic"
 
     def observe(self, bits: int, power: float, peak: float) -> None:
         """Takes the power and the peak of another round."""
+        resting = self.rest
+        self.take(bits, power, peak)
+        if resting:
+            self.rest = resting - 1
+
+    def take(self, bits: int, power: float, peak: float) -> None:
+        """What another round tells."""
         if peak == 0.0:
             if self.rounding == "nearest":
                 # Nothing was above half a level: the bound halves.
@@ -72,6 +81,11 @@ class Tensor:
             return
         if 4 * peak >= 3 * self.bound(bits):
             # Somebody may have been cut off.
+            if self.bound(bits) < self.clip:
+                self.reached += 1
+                self.rest = 8 * 4 ** min(self.reached, 12)
+                self.power = self.peak = 0.0
+                return
             self.power = self.peak = 0.0
         else:
             self.power = power if self.power == 0.0 else (self.power + power) / 2
@@ -84,7 +98,7 @@ class Tensor:
 
     def bound(self, bits: int) -> float:
         """The bound of the next round."""
-        if self.peak == 0.0:
+        if self.peak == 0.0 or self.rest > 0:
             return self.clip
         wanted = max(self.clip / UNIT, factor(bits) * math.sqrt(self.power), 2 * self.peak)
         return min(self.clip, wanted)
@@ -104,7 +118,12 @@ def mean_of(label: str, tensor: Tensor, size: float) -> list[float]:
 
 def state(tensors: list[Tensor]) -> str:
     """A history in bytes."""
-    numbers = "".join(double(tensor.power) + double(tensor.peak) for tensor in tensors)
+    numbers = "".join(
+        double(tensor.power)
+        + double(tensor.peak)
+        + (tensor.reached << 32 | tensor.rest).to_bytes(8, "big").hex()
+        for tensor in tensors
+    )
     return "02" + len(tensors).to_bytes(4, "big").hex() + numbers
 
 
@@ -208,6 +227,15 @@ def vectors() -> dict[str, object]:
             # Peaks fall by half, reach the bound, and begin anew; a mean of 0 changes nothing.
             case(
                 16, [Tensor(9, 1.0)], [(3, [size]) for size in (1e-2, 1e-4, 0.0, 1e-4, 3e-2, 3e-2, 0.4, 0.4)]
+            ),
+            # A bound that was reached: the job's for 32 rounds, and for 128 the next time.
+            case(
+                16,
+                [Tensor(3, 1.0), Tensor(2, 1.0)],
+                [
+                    (4, [0.2 if i in (1, 34) else 1e-3, 0.2 if i == 9 else 0.9 if i == 12 else 2e-3])
+                    for i in range(40)
+                ],
             ),
             case(16, [Tensor(9, 1.0)], [(3, [1e-3]), (3, [1e-3]), (2, [1e-3])], max_weight=7),
             case(

@@ -31,14 +31,16 @@ use crate::{Divisor, EncodeError, Encoding, Rounding};
 ///
 /// where C is the bound in the job. `power` is a decaying average, p of the first round and then (power + p) / 2. `peak`
 /// is s of the first round and then max(s, peak / 2). c = C before the first round, and after a round with s >= 3/4 * c:
-/// somebody may have been cut off in it, so that it tells nothing, and both begin anew.
+/// somebody may have been cut off in it, so that it tells nothing, and both begin anew. Where c was below C, the same may follow
+/// from the same updates again: after the kth such round the bound is C for 8 * 4^k rounds.
 ///
 /// A tensor whose mean is all 0 keeps both with stochastic rounding. With rounding to nearest such a mean says that no
 /// value was above half a level, which is c / 2 at most: the next bound is c / 2, so that small updates are seen in the
 /// end however wide C is.
 ///
 /// **The law**: updates that do not grow are not cut off, and after a jump one round is cut off at most; no bound follows
-/// from values that were. Why the peak: nobody sees from a mean whether n parties have a coordinate in common or one
+/// from values that were. Updates that cancel in the sum, as those of parties with different data do near the optimum, are cut
+/// off in a round now and then, and more seldom each time. Why the peak: nobody sees from a mean whether n parties have a coordinate in common or one
 /// party has it alone, whose value is up to S times that of the mean. A bound below it would cut the party off, the next
 /// mean would be smaller for it, and so would the next bound, until nothing is left. Twice, because a coordinate can
 /// meet values of other sign, and grow.
@@ -73,6 +75,10 @@ struct Tensor {
     power: f64,
     /// Largest coordinate that a party may have; 0 where nothing is known.
     peak: f64,
+    /// How many bounds below C were too small.
+    reached: u32,
+    /// For so many more rounds the bound is C because of that.
+    rest: u32,
 }
 
 /// What a round tells about one tensor.
@@ -132,6 +138,8 @@ impl UpdateHistory {
                 clip,
                 power: 0.0,
                 peak: 0.0,
+                reached: 0,
+                rest: 0,
             });
         }
         Ok(Self {
@@ -206,11 +214,12 @@ impl UpdateHistory {
 
     /// Bytes of [`UpdateHistory::to_bytes`].
     pub fn encoded_len(&self) -> usize {
-        5 + 16 * self.tensors.len()
+        5 + 24 * self.tensors.len()
     }
 
     /// The encoded history: a version byte (2), the number of tensors (4 bytes, big-endian), and of each
-    /// its average power and its peak (IEEE 754 double precision, big-endian).
+    /// its average power and its peak (IEEE 754 double precision, big-endian), how many bounds were too small, and for how
+    /// many more rounds its bound is that of the job because of that (4 bytes each, big-endian).
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         bytes.push(VERSION);
@@ -218,6 +227,8 @@ impl UpdateHistory {
         for tensor in &self.tensors {
             bytes.extend(tensor.power.to_be_bytes());
             bytes.extend(tensor.peak.to_be_bytes());
+            bytes.extend(tensor.reached.to_be_bytes());
+            bytes.extend(tensor.rest.to_be_bytes());
         }
         bytes
     }
@@ -243,13 +254,22 @@ impl UpdateHistory {
             return Err(refused("it is of another version or job".into()));
         }
         let (numbers, _) = numbers.as_chunks::<8>();
-        let mut numbers = numbers.iter().map(|bytes| f64::from_be_bytes(*bytes));
+        let mut numbers = numbers.iter().copied();
         for tensor in &mut history.tensors {
             for part in [&mut tensor.power, &mut tensor.peak] {
-                *part = numbers.next().unwrap_or(f64::NAN);
+                *part = numbers.next().map_or(f64::NAN, f64::from_be_bytes);
                 if !part.is_finite() || part.is_sign_negative() {
                     return Err(refused("a number must be finite and not below 0".into()));
                 }
+            }
+            let counts = u64::from_be_bytes(numbers.next().unwrap_or_default());
+            (tensor.reached, tensor.rest) = ((counts >> 32) as u32, counts as u32);
+            if tensor.rest > rest_after(tensor.reached) {
+                return Err(refused(format!(
+                    "after {} bounds that were too small the bound is the job's for {} rounds at most",
+                    tensor.reached,
+                    rest_after(tensor.reached)
+                )));
             }
             if tensor.power > 0.0 && tensor.peak == 0.0 {
                 return Err(refused(
@@ -306,7 +326,7 @@ impl UpdateHistory {
 impl Tensor {
     /// The bound of the next round.
     fn bound(&self, rule: Rule) -> f64 {
-        if self.peak == 0.0 {
+        if self.peak == 0.0 || self.rest > 0 {
             return self.clip;
         }
         let wanted = (rule.factor * self.power.sqrt()).max(2.0 * self.peak);
@@ -328,9 +348,23 @@ impl Tensor {
             };
             (average, peak.max(self.peak / 2.0))
         } else {
+            if bound < self.clip {
+                self.reached = self.reached.saturating_add(1);
+                // This round is taken off below.
+                self.rest = rest_after(self.reached) + 1;
+            }
             (0.0, 0.0)
         };
+        self.rest = self.rest.saturating_sub(1);
         (self.power, self.peak) = known;
+    }
+}
+
+/// For how many rounds the bound is the job's after this many bounds were too small: 8 * 4^k.
+fn rest_after(reached: u32) -> u32 {
+    match reached {
+        0 => 0,
+        k => 8 << (2 * k.min(12)),
     }
 }
 

@@ -4,7 +4,10 @@
 //! again from the same model give the same update. A server can end a round after it has learned the result, and leave a
 //! party out of the next one. So each server records the survivors of a result before it sends the first byte of it, and
 //! does not open a result of the same model whose survivors are too near to recorded ones. They may be the same parties
-//! again: that tells nothing new.
+//! again. Of honest updates that stay as they are, a sum of the same parties tells nothing new. Another rule can: a corrupt
+//! party that gives another update changes how the others count, so each repetition is another result of theirs. Noise is
+//! fresh each time, and the mean of several results has less of it. That is why repetitions count as releases, too, and no
+//! model has more than [`MAX_RELEASES`].
 //!
 //! With c corrupt parties, whose vectors the corrupt server knows, a difference of c + 1 parties can be the vector of one
 //! honest party. So sets differ by at least c + 2. With three sets and more, sums of differences count too: then each group
@@ -35,10 +38,16 @@ const MAX_NAMES: usize = 5;
 pub struct Release {
     /// The round.
     pub round: u64,
-    /// The hash of the model from which the round started, in hexadecimal digits.
+    /// The model from which the round started: its [`model_key`].
     pub model: String,
     /// The names of the survivors.
     pub survivors: BTreeSet<String>,
+}
+
+/// How releases name a model: by its version and its hash. A round that counts leads to a new version, also where all
+/// values stay as they are.
+pub fn model_key(version: u64, hash: &[u8; 32]) -> String {
+    format!("{version} {}", hex(hash))
 }
 
 /// Why no result of some survivors is opened.
@@ -50,6 +59,8 @@ pub struct TooNear {
     pub differ: BTreeSet<String>,
     /// By how many parties they must differ, if they are not the same.
     pub bound: usize,
+    /// Whether the model has as many releases as any may have.
+    pub is_full: bool,
 }
 
 impl fmt::Display for TooNear {
@@ -62,6 +73,13 @@ impl fmt::Display for TooNear {
             false => (self.differ.len(), ""),
         };
         let names: Vec<&str> = self.differ.iter().take(some).map(String::as_str).collect();
+        if self.is_full {
+            return write!(
+                f,
+                "{MAX_RELEASES} results of the same model were opened, one of them for round {round}, and none was \
+                 announced. Each further one tells more of the same updates: the model must change"
+            );
+        }
         write!(
             f,
             "the survivors differ from the {} of round {round} only in {}{more}. The result of round {round} was opened \
@@ -98,7 +116,8 @@ pub fn compare(
     survivors: &BTreeSet<String>,
     bound: usize,
 ) -> Result<(), TooNear> {
-    if known.iter().any(|release| release.survivors == *survivors) {
+    let is_full = known.len() >= MAX_RELEASES;
+    if !is_full && known.iter().any(|release| release.survivors == *survivors) {
         return Ok(());
     }
     let differ = |release: &Release| -> BTreeSet<String> {
@@ -111,8 +130,8 @@ pub fn compare(
     };
     let sets: BTreeSet<&BTreeSet<String>> = known.iter().map(|known| &known.survivors).collect();
     let is_near = match sets.len() {
+        _ if is_full => true,
         1 => differ.len() < bound,
-        MAX_RELEASES.. => true,
         _ => smallest_group(sets.into_iter().chain([survivors])) < bound,
     };
     match is_near {
@@ -120,6 +139,7 @@ pub fn compare(
             to: to.clone(),
             differ,
             bound,
+            is_full,
         }),
         false => Ok(()),
     }
@@ -158,9 +178,8 @@ impl Releases {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The releases of a model.
-    pub fn of_model(&self, model: &[u8; 32]) -> Vec<Release> {
-        let model = hex(model);
+    /// The releases of the model with this key.
+    pub fn of_model(&self, model: &str) -> Vec<Release> {
         let kept = self.kept();
         let of_model = kept.iter().filter(|release| release.model == model);
         of_model.cloned().collect()
@@ -175,7 +194,7 @@ impl Releases {
     }
 
     /// What a round from this model asks before its result is opened.
-    pub fn guard(self: &Arc<Self>, round: &Round, model: [u8; 32]) -> Arc<dyn ReleaseGuard> {
+    pub fn guard(self: &Arc<Self>, round: &Round, model: String) -> Arc<dyn ReleaseGuard> {
         let members = round.roster().members().iter();
         Arc::new(OfRound {
             releases: self.clone(),
@@ -200,7 +219,7 @@ impl Releases {
         Ok(())
     }
 
-    /// Writes a release down, unless there is one of the same survivors and model.
+    /// Writes a release down.
     fn record(&self, release: Release) -> Result<(), NotOpened> {
         let mut kept = self.kept();
         let (of_model, mut others): (Vec<Release>, Vec<Release>) = kept
@@ -208,10 +227,6 @@ impl Releases {
             .cloned()
             .partition(|it| it.model == release.model);
         compare(&of_model, &release.survivors, self.bound)?;
-        let is_known = |it: &Release| it.survivors == release.survivors;
-        if of_model.iter().any(is_known) {
-            return Ok(());
-        }
         let room = MAX_RELEASES.saturating_sub(of_model.len() + 1);
         others.drain(..others.len().saturating_sub(room));
         let all: Vec<Release> = others
@@ -246,7 +261,7 @@ pub fn standing(job: &Job, mut kept: Vec<Release>, last_counted: u64) -> Vec<Rel
 struct OfRound {
     releases: Arc<Releases>,
     round: u64,
-    model: [u8; 32],
+    model: String,
     /// The parties, in order.
     names: Vec<String>,
 }
@@ -273,7 +288,7 @@ impl ReleaseGuard for OfRound {
     fn record(&self, survivors: &PartySet) -> Result<(), NotOpened> {
         self.releases.record(Release {
             round: self.round,
-            model: hex(&self.model),
+            model: self.model.clone(),
             survivors: self.named(survivors),
         })
     }

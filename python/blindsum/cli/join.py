@@ -51,7 +51,8 @@ The function may sit a round out: it returns None, or weight 0. An update that c
 length, a weight that the job does not allow) is refused here, with the reason; this party sits that round out
 and stays for the next. With --json the "outcome" of such rounds is "skipped". It is "unknown" if the update
 is out and this party ends before the coordinator says whether it counts: with --state-dir, start it again to
-be told.
+be told. It is "unknown" as well if somebody broke the protocol once the update was out, and "missed" if the
+update counts and this party cannot get the result.
 
 A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
 
@@ -236,7 +237,7 @@ class _Told:
 
     def left(self) -> None:
         """Say what is known of the round that this party was in when it left."""
-        from blindsum.errors import RoundUnknown, WaitTimeoutError
+        from blindsum.errors import BlindsumError, RoundUnknown, WaitTimeoutError
 
         current, self._current = self._current, None
         if current is None or not current.submitted or current.lost is not None:
@@ -248,6 +249,9 @@ class _Told:
             self.unknown(error)
         except WaitTimeoutError:
             self.unknown(RoundUnknown(current.number, "this party has left the job"))
+        except BlindsumError as error:
+            # What ended the session, which is told behind this.
+            self.unknown(RoundUnknown(current.number, str(error)))
         if current.lost is not None:
             self.lost(current.lost)
 
@@ -271,8 +275,17 @@ class _Told:
 
     def lost(self, error: BlindsumError) -> None:
         """The round has none for this party; the next one may."""
+        from blindsum.errors import Fault, ResultMissed
+
         self.status = EXIT_ABORT
-        _say({"round": getattr(error, "number", None), "outcome": "abort", "fault": str(error)}, self._json)
+        current = self._current
+        was_given = current is not None and current.lost is error and current.submitted
+        if isinstance(error, ResultMissed):
+            outcome = "missed"
+        else:
+            outcome = "unknown" if isinstance(error, Fault) and was_given else "abort"
+        number = current.number if was_given and current else getattr(error, "number", None)
+        _say({"round": number, "outcome": outcome, "fault": str(error)}, self._json)
 
     def unknown(self, error: RoundUnknown) -> None:
         """The update is out, and nobody says whether it counts."""
@@ -385,6 +398,8 @@ def _say(report: dict[str, Any], as_json: bool) -> None:
         print(f"the job is over{_left(report['leftover'])}, which this party has not sent", flush=True)
     elif report["outcome"] == "skipped":
         print(f"round {report['round']}: no update of this party: {report['fault']}", flush=True)
+    elif report["outcome"] == "missed":
+        print(f"missed a result: {report['fault']}", flush=True)
     elif report["outcome"] == "unknown":
         print(f"not known: {report['fault']}", flush=True)
     else:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from blindsum.coordinator import ModelStart
 
 LOOK_EVERY = 0.5
+"""Seconds between looks whether output that nobody read can be written now."""
 #: States in which there are no more rounds, though the job is not done.
 BROKEN_OFF = ("failed", "stopped")
-"""Seconds between looks whether output that nobody read can be written now."""
 
 EXAMPLES = """\
 example:
@@ -338,7 +338,6 @@ class _Lines:
         self._here: int | None = None
         self._left: dict[str, str] = {}
         self._warning = ""
-        self._blocked = ""
         self._failed = False
 
     def say(self, event: str, fields: dict[str, Any]) -> None:
@@ -360,15 +359,9 @@ class _Lines:
 
     def _status(self, status: dict[str, Any]) -> None:
         if status["warning"] != self._warning:
-            is_over = (
-                "the job goes on"
-                if self._blocked
-                else "all servers are here"
-                if self._warning.startswith("no round begins without")
-                else "there is a new revocation list"
-            )
-            self._warning, self._blocked = status["warning"], status["blocked"]
-            self._out.line(f"blindsum: {self._warning or is_over}")
+            now = status["warning"] or f"no longer: {self._warning}"
+            self._warning = status["warning"]
+            self._out.line(f"blindsum: {now}")
         self._departed(status["left"])
         if (current := status["round"]) is not None:
             self._round(current)

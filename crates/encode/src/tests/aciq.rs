@@ -338,8 +338,8 @@ fn damaged_histories_are_refused() {
     history.observe(&[0.1_f32; 5], of(3)).unwrap();
     let bytes = history.to_bytes();
     let other = encoding(8, &[(5, 1.0)]);
-    assert!(rule(UpdateHistory::from_bytes(&other, &bytes)).contains("37 bytes must be 21"));
-    assert!(rule(UpdateHistory::from_bytes(&job, &bytes[1..])).contains("must be 37"));
+    assert!(rule(UpdateHistory::from_bytes(&other, &bytes)).contains("53 bytes must be 29"));
+    assert!(rule(UpdateHistory::from_bytes(&job, &bytes[1..])).contains("must be 53"));
     for (at, byte) in [(0, 1), (4, 3), (5, 0x80), (13, 0x80)] {
         let mut changed = bytes.clone();
         changed[at] = byte;
@@ -350,7 +350,7 @@ fn damaged_histories_are_refused() {
     }
     let changed = |number: f64| {
         let mut changed = bytes.clone();
-        changed[29..].copy_from_slice(&number.to_be_bytes());
+        changed[37..45].copy_from_slice(&number.to_be_bytes());
         rule(UpdateHistory::from_bytes(&job, &changed))
     };
     for number in [f64::NAN, f64::INFINITY, -0.0] {
@@ -358,6 +358,14 @@ fn damaged_histories_are_refused() {
         assert!(refused.contains("finite and not below 0"), "{refused}");
     }
     assert!(changed(0.0).contains("a peak must not be 0"));
+    // The first tensor has reached no bound, and has no rest.
+    let mut rests = bytes.clone();
+    rests[28] = 1;
+    assert!(rule(UpdateHistory::from_bytes(&job, &rests)).contains("for 0 rounds at most"));
+    (rests[24], rests[27], rests[28]) = (1, 0, 32);
+    assert!(UpdateHistory::from_bytes(&job, &rests).is_ok());
+    rests[28] = 33;
+    assert!(rule(UpdateHistory::from_bytes(&job, &rests)).contains("for 32 rounds at most"));
 }
 
 /// What a sparse mean of three parties is of.

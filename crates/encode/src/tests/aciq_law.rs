@@ -183,6 +183,36 @@ proptest! {
     }
 }
 
+/// Updates that cancel in the sum, as those of parties with different data do near the optimum: the bound that follows from
+/// the sum is too small for each of them. That is tried more and more seldom.
+#[test]
+fn updates_that_cancel_are_cut_off_more_and_more_seldom() {
+    for (parties, rounding) in [(3, Rounding::Nearest), (10, Rounding::Stochastic)] {
+        let mut draws = Draws(parties as u64 + 77);
+        let mut updates: Vec<Vec<f64>> = (0..parties)
+            .map(|_| (0..DIM).map(|_| draws.normal()).collect())
+            .collect();
+        for d in 0..DIM {
+            let mean = updates.iter().map(|update| update[d]).sum::<f64>() / parties as f64;
+            updates
+                .iter_mut()
+                .for_each(|update| update[d] -= mean - 0.01);
+        }
+        let kind = quantised(16, ClipSpec::Tensor(20.0), rounding);
+        let job = spec(DIM, kind, parties, 1).validate().unwrap();
+        let mut history = UpdateHistory::new(&job).unwrap();
+        let mut cut = Vec::new();
+        for round in 1..=400 {
+            let (ratio, clipped) = play(&job, &mut history, &updates);
+            match clipped {
+                0 => assert!((ratio - 1.0).abs() < 0.05, "round {round}: {ratio}"),
+                _ => cut.push(round),
+            }
+        }
+        assert_eq!(cut, [2, 35, 164], "{parties} parties");
+    }
+}
+
 /// The bound never falls to less than half of the one before but from that of the job, however means fall.
 #[test]
 fn bounds_fall_by_half_at_most() {

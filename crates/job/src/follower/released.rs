@@ -9,7 +9,7 @@ use tracing::info;
 use super::Server;
 use crate::pb::{self, RoundRefusalCode};
 use crate::records::Records;
-use crate::released::{Keep, Release, Releases};
+use crate::released::{Keep, Release, Releases, model_key};
 use crate::{JobError, foreign};
 
 /// Bytes of names that a refusal has at most.
@@ -52,11 +52,12 @@ impl Server {
 
     /// A round that asks this server's memory.
     pub(super) fn remembering(&self, round: Round, start: &pb::RoundStart) -> Round {
-        let model = start.model.as_ref().map(|model| model.hash.as_slice());
-        // A round with a hash of another length was refused.
-        let model = model
-            .and_then(|hash| hash.try_into().ok())
-            .unwrap_or_default();
+        let model = start.model.as_ref().and_then(|model| {
+            let hash = model.hash.as_slice().try_into().ok()?;
+            Some(model_key(model.version, hash))
+        });
+        // A round whose hash has another length was refused.
+        let model = model.unwrap_or_default();
         let guard = self.releases.guard(&round, model);
         round.with_releases(guard)
     }

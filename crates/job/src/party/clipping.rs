@@ -56,7 +56,8 @@ fn advice(job: &Job) -> String {
     match options.clipping {
         Clipping::L2 => raise.into(),
         Clipping::Aciq => {
-            format!("where updates jump one round is meant to be; where it goes on, {raise}")
+            "one round is meant to be where updates jump; if it goes on, take clipping = tensor"
+                .into()
         }
         Clipping::Tensor if options.max_norm > 0.0 => LONGER.into(),
         Clipping::Tensor => {

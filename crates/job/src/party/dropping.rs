@@ -36,16 +36,9 @@ impl Member {
             evidence: shown(&error),
             ..pb::RoundRefused::default()
         });
-        let error = match error {
-            JobError::Policy(rule) if self.is_out(round) => {
-                let (reason, policy) = (rule.to_string(), Some(Box::new(rule)));
-                JobError::Unknown {
-                    round,
-                    reason,
-                    policy,
-                }
-            }
-            error => error,
+        let error = match self.is_out(round) {
+            true => may_count_still(round, error),
+            false => error,
         };
         let of_caller = |active: &Active| active.round.kind() == RoundKind::Sum;
         let error = match !self.active.as_ref().is_some_and(of_caller) && self.wanted {
@@ -93,6 +86,7 @@ impl Member {
     fn is_out(&self, round: u64) -> bool {
         let active = self.active.as_ref();
         active.is_some_and(|active| active.number == round && active.may_count())
+            || self.is_from_before(round) && !self.snapshot.is_empty()
     }
 
     /// What the caller is told of a round under way that gives this party no result, where the coordinator has not said
@@ -211,6 +205,26 @@ impl Member {
         let error = JobError::Dropped { round, reason };
         self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
             .await
+    }
+}
+
+/// What the caller is told of a round that its party leaves because of this error after its update is out: that nobody here
+/// knows whether it counts. That somebody has done wrong is told as it is.
+fn may_count_still(round: u64, error: JobError) -> JobError {
+    match error {
+        JobError::Policy(rule) => {
+            let (reason, policy) = (rule.to_string(), Some(Box::new(rule)));
+            JobError::Unknown {
+                round,
+                reason,
+                policy,
+            }
+        }
+        JobError::OutOfTime { reason, .. } | JobError::Dropped { reason, .. } => {
+            JobError::unknown(round, reason)
+        }
+        error @ JobError::State { .. } => JobError::unknown(round, error.to_string()),
+        error => error,
     }
 }
 

@@ -326,7 +326,9 @@ impl Member {
             Err(reason) => return Ok(Err(wrong(format!("round {}: {reason}", start.round)))),
         };
         let model = self.model_of(start);
-        let now = self.hand.unix_seconds();
+        // A certificate that ends while a round is under way counts to the end of it.
+        let began = self.certified.filter(|(number, _)| *number == start.round);
+        let now = began.map_or_else(|| self.hand.unix_seconds(), |(_, then)| then);
         let round = certified_round(
             start,
             &job,
@@ -335,9 +337,12 @@ impl Member {
             model,
             now,
         );
-        if round.is_err() {
-            let anchor = &self.identity.anchor;
-            self.certificates.forget_strangers(brought, anchor);
+        match &round {
+            Ok(_) => self.certified = Some((start.round, now)),
+            Err(_) => {
+                let anchor = &self.identity.anchor;
+                self.certificates.forget_strangers(brought, anchor);
+            }
         }
         Ok(round)
     }

@@ -162,8 +162,7 @@ fn case_67_releases_outlive_the_process() {
     releases.record(release(2, 0..10)).unwrap();
     assert_eq!(
         *disk.lock().unwrap(),
-        [release(1, 0..10)],
-        "the same survivors once"
+        [release(1, 0..10), release(2, 0..10)]
     );
     let kept = disk.lock().unwrap().clone();
     let (again, _) = memory(&job, kept);
@@ -192,9 +191,9 @@ fn a_release_that_cannot_be_written_is_none() {
     assert!(releases.kept().is_empty());
 }
 
-/// A model has no more sets than the memory has room for: nothing is forgotten for a new one.
+/// A model has no more releases than the memory has room for: nothing is forgotten for a new one, and repetitions count.
 #[test]
-fn case_67_a_model_with_as_many_sets_as_there_is_room_for_has_no_other() {
+fn case_67_a_model_with_as_many_releases_as_there_is_room_for_has_no_other() {
     let job = job(ModelUpdate::Add, ResultName::Both);
     let far = |round: u32| release(round.into(), 100 * round..100 * round + 5);
     let (releases, _) = memory(&job, Vec::new());
@@ -202,12 +201,28 @@ fn case_67_a_model_with_as_many_sets_as_there_is_room_for_has_no_other() {
         releases.record(far(round)).unwrap();
     }
     assert!(releases.record(far(99)).is_err());
-    releases
-        .record(Release {
-            round: 100,
-            ..far(3)
-        })
-        .unwrap();
+    let again = Release {
+        round: 100,
+        ..far(3)
+    };
+    let refused = releases.record(again).unwrap_err();
+    assert!(refused.reason.contains("16 results"), "{}", refused.reason);
+    // Of the next model nothing is known.
+    let next = Release {
+        model: model_key(1, &[1; 32]),
+        ..far(3)
+    };
+    assert_ne!(next.model, model_key(0, &[1; 32]));
+    releases.record(next).unwrap();
+}
+
+/// Each repetition with the same survivors is a release of its own.
+#[test]
+fn case_67_no_result_is_repeated_without_end() {
+    let job = job(ModelUpdate::Add, ResultName::Both);
+    let (releases, _) = memory(&job, Vec::new());
+    let opened = (1..100).take_while(|round| releases.record(release(*round, 0..10)).is_ok());
+    assert_eq!(opened.count(), MAX_RELEASES);
 }
 
 /// Where the job keeps no model, a round that counts begins anew; nowhere else.

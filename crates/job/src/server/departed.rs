@@ -98,6 +98,12 @@ fn departure(leaving: &pb::Leaving) -> String {
     }
 }
 
+/// Whether a party gives no update to a round, and nothing was wrong with the round.
+pub(super) fn declines(refusal: &pb::RoundRefused) -> bool {
+    let code = refusal.code();
+    code == RoundRefusalCode::RoundRefusalSitsOut || code == RoundRefusalCode::RoundRefusalInput
+}
+
 /// Why a party takes no further part in a round, in words.
 pub(super) fn refused_because(refusal: &pb::RoundRefused) -> String {
     let what = match refusal.code() {

@@ -179,7 +179,7 @@ impl Lead {
 
     pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
         if self.cannot_certify() {
-            return Halt::Aborted(self.warning.clone());
+            return Halt::Aborted(self.why_not_certified());
         }
         Halt::Ended(format!(
             "{have} parties were {what} within {} s, {} are needed",

@@ -11,9 +11,9 @@ use tracing::warn;
 use super::joining::ReadyParty;
 use super::{Halt, Lead, Parts};
 use crate::actor::Time;
-use crate::released::{MAX_RELEASES, Release, Releases, bound, compare, standing};
+use crate::released::{MAX_RELEASES, Release, Releases, bound, compare, model_key, standing};
 use crate::store::StoredJob;
-use crate::{foreign, hex, pb};
+use crate::{foreign, pb};
 
 /// The longest pause between two rounds that may not be opened, in pauses after failed rounds.
 const MAX_PAUSES: u32 = 12;
@@ -54,17 +54,30 @@ impl Opened {
     }
 }
 
+impl Opened {
+    /// A round has ended for another reason than that its result may not be opened.
+    pub fn tried_otherwise(&mut self) {
+        self.waiting = None;
+        self.warning.clear();
+    }
+}
+
 impl Lead {
     /// A round that asks the coordinator's memory before its result is opened.
     pub(super) fn remembering(&self, round: Round) -> Round {
-        let guard = self.opened.releases.guard(&round, *self.model.hash());
+        let guard = self.opened.releases.guard(&round, self.model_key());
         round.with_releases(guard)
+    }
+
+    /// How releases name the model under way.
+    fn model_key(&self) -> String {
+        model_key(self.model.version(), self.model.hash())
     }
 
     /// The releases of the model under way that are known here.
     fn known_releases(&self) -> Vec<Release> {
-        let model = hex(self.model.hash());
-        let mut known = self.opened.releases.of_model(self.model.hash());
+        let model = self.model_key();
+        let mut known = self.opened.releases.of_model(&model);
         let told = self.opened.told.iter().filter(|it| it.model == model);
         known.extend(told.cloned());
         known
@@ -119,7 +132,7 @@ impl Lead {
         }
         let release = Release {
             round: refusal.released_round,
-            model: hex(self.model.hash()),
+            model: self.model_key(),
             survivors: refusal.released.iter().map(|name| foreign(name)).collect(),
         };
         if self
@@ -175,7 +188,8 @@ impl Lead {
         self.pause(pause, |_| false).await
     }
 
-    /// A round counts: the next one is of another model, or asks for other vectors.
+    /// A round counts: the next one is of another model, or asks for other vectors. Where the store does not forget the
+    /// releases that are behind it, the round counts all the same, and they are forgotten after the next one.
     pub(super) async fn result_counts(&mut self, round: u64) -> Result<(), Halt> {
         self.opened.last_counted = round;
         self.opened.waiting = None;
@@ -186,7 +200,10 @@ impl Lead {
             .hand
             .work(move || releases.counted(&job, round))
             .await?;
-        forgotten.map_err(|error| Halt::Aborted(format!("releases cannot be recorded: {error}")))
+        if let Err(error) = forgotten {
+            warn!(job = %self.name, round, %error, "earlier releases cannot be removed from the store yet");
+        }
+        Ok(())
     }
 
     /// The latest round that counts, for a server that has come and may not have heard of it.

@@ -27,10 +27,7 @@ impl Lead {
         }
         self.list_look = self.hand.now() + LIST_LOOK;
         self.expel_unfit();
-        let of_list = warning(
-            self.parts.anchor.lists_valid_until(),
-            self.hand.unix_seconds(),
-        );
+        let of_list = self.list_warning();
         // Of certificates out of their time the log says so already.
         let of_times = match self.list_is_over() {
             true => None,
@@ -48,6 +45,19 @@ impl Lead {
             self.unpublished = true;
         }
         self.list_look
+    }
+
+    fn list_warning(&self) -> String {
+        let now = self.hand.unix_seconds();
+        warning(self.parts.anchor.lists_valid_until(), now)
+    }
+
+    /// Why nobody can be certified now.
+    pub(super) fn why_not_certified(&self) -> String {
+        match &self.out_of_time {
+            Some(found) if !self.list_is_over() => found.warning.clone(),
+            _ => self.list_warning(),
+        }
     }
 
     /// Whether there is a list and its time is over: nobody can be certified then.

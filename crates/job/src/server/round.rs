@@ -11,7 +11,7 @@ use blindsum_protocol::{
 use tracing::{debug, info, warn};
 
 use super::collecting::Collecting;
-use super::departed::refused_because;
+use super::departed::{declines, refused_because};
 use super::face::Gate;
 use super::finished::finish;
 use super::job::Event;
@@ -257,6 +257,9 @@ impl Lead {
                 let party = self.running.as_ref().and_then(|running| running.id(&name));
                 if let Some(party) = party {
                     let reason = refused_because(&refusal);
+                    if let (true, Some(running)) = (declines(&refusal), &mut self.running) {
+                        running.declines(&name);
+                    }
                     self.accuse(number, &name, &refusal).await;
                     self.leave_round(number, party, &reason);
                 }

@@ -31,6 +31,8 @@ pub(crate) struct Running {
     beginnings: Beginnings,
     names: Vec<Arc<str>>,
     places: Vec<Place>,
+    /// Parties that give no update to this round, by their own word.
+    declined: BTreeSet<Arc<str>>,
     /// The other servers of the round.
     servers: BTreeMap<ServerRole, Place>,
     /// Those of them that have sent what they must not send.
@@ -91,6 +93,7 @@ impl Running {
                 .servers()
                 .map(|role| (role, Place::default()))
                 .collect(),
+            declined: BTreeSet::new(),
             lied: BTreeSet::new(),
             letters: BTreeMap::new(),
             stage: 0,
@@ -182,11 +185,21 @@ impl Running {
         }
     }
 
-    /// The parties that have lost their place.
+    /// The parties that have lost their place, without those that gave it up.
     pub fn gone(&self) -> BTreeSet<Arc<str>> {
-        let places = self.names.iter().zip(&self.places);
-        let gone = places.filter(|(_, place)| place.gone.is_some());
-        gone.map(|(name, _)| name.clone()).collect()
+        let lost = self.losses().map(|(name, _)| name);
+        let lost = lost.filter(|name| !self.has_declined(name));
+        lost.cloned().collect()
+    }
+
+    /// A party gives no update to this round: it sits out, or its program refused what it was to give.
+    pub fn declines(&mut self, name: &Arc<str>) {
+        self.declined.insert(name.clone());
+    }
+
+    /// Whether a party has said that it gives no update to this round.
+    pub fn has_declined(&self, name: &Arc<str>) -> bool {
+        self.declined.contains(name)
     }
 
     /// Who has left the round, and why.

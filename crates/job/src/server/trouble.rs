@@ -52,6 +52,9 @@ impl Trouble {
 impl Lead {
     /// What becomes of the job after a round without a result; an error where it ends.
     pub(super) async fn without_result(&mut self, halt: Halt) -> Result<(), Halt> {
+        if !matches!(halt, Halt::Unopened(_)) {
+            self.opened.tried_otherwise();
+        }
         match halt {
             // Nobody can be certified: no round is to blame, and none begins before that is over.
             Halt::Aborted(_) if self.cannot_certify() => Ok(()),
@@ -78,9 +81,10 @@ impl Lead {
         }
     }
 
-    /// A round that came to nothing and has lost some of its parties was lost with these: the next one begins without them, unless
-    /// rounds were lost with all of its parties since the latest result. Whoever accuses somebody had to leave, and whoever was
-    /// found to misbehave sits out already: a round that was lost with these alone has failed.
+    /// A round that came to nothing and has lost some of its parties was lost with these: the next one begins without them,
+    /// unless rounds were lost with all of its parties since the latest result. Whoever accuses somebody had to leave, and
+    /// whoever was found to misbehave sits out already: a round that was lost with these alone has failed. Where a
+    /// round does not need everybody, who had no update to give may have one for the next: the job waits a while and asks again.
     pub(super) fn without_lost(&mut self, number: u64, halt: Halt) -> Halt {
         let (Halt::Aborted(reason), Some(running)) = (&halt, &self.running) else {
             return halt;
@@ -96,10 +100,15 @@ impl Lead {
         if names.is_empty() {
             return halt;
         }
-        for name in &names {
+        let lost_names = names
+            .iter()
+            .filter(|name| needs_all || !running.has_declined(name));
+        let lost_names: Vec<Arc<str>> = lost_names.cloned().collect();
+        for name in &lost_names {
             self.conduct.lost(name, self.begun);
         }
-        self.trouble.lost.extend(names);
+        let is_declined = lost_names.is_empty();
+        self.trouble.lost.extend(lost_names);
         let mut all = running.names().iter();
         if all.all(|name| self.trouble.lost.contains(name)) {
             return halt;
@@ -115,7 +124,10 @@ impl Lead {
         let whom = format!(
             "waiting for other parties than those lost in round {number}, or for these again: {lost}"
         );
-        Halt::Missed { whom, reason }
+        match is_declined {
+            true => Halt::Waits { whom, reason },
+            false => Halt::Missed { whom, reason },
+        }
     }
 
     /// An error where a server is out of the round without which no sum can be opened. One that was lost is waited for; one

@@ -57,8 +57,8 @@ pub(super) struct Driver {
     /// ended so.
     pub asked_now: bool,
     pub asked_again: bool,
-    /// Whether the log has said that there is no connection, since there was one.
-    pub told_lost: bool,
+    /// Why there is no connection, as the log has said since there was one.
+    pub told_lost: Option<String>,
     /// The connection, while there is one.
     pub outbox: Option<Outbox<PartyFrame>>,
     /// The task under way, on a thread that may block.
@@ -103,7 +103,7 @@ impl Driver {
             self.outbox = None;
             if std::mem::take(&mut self.welcomed) {
                 (until, pause) = (Instant::now() + give_up, PAUSES.0);
-                self.told_lost = false;
+                self.told_lost = None;
             }
             let reason = match ended {
                 Ended::Lost(reason) => reason,
@@ -129,7 +129,8 @@ impl Driver {
             if self.asked_again && !asked_before {
                 // So begins every process of a party that was here before.
                 debug!(party = %self.identity.name, %reason, "connecting again, as the coordinator asks");
-            } else if !std::mem::replace(&mut self.told_lost, true) {
+            } else if self.told_lost.as_ref() != Some(&reason) {
+                self.told_lost = Some(reason.clone());
                 let seconds = self.config.give_up_after;
                 warn!(party = %self.identity.name, %reason, seconds, "no connection; trying again");
             } else {

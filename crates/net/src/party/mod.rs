@@ -158,7 +158,7 @@ impl Party {
             welcomed: false,
             asked_now: false,
             asked_again: false,
-            told_lost: false,
+            told_lost: None,
             outbox: None,
             working: None,
             results: None,

@@ -198,15 +198,19 @@ fn case_56_a_party_whose_own_clock_is_wrong_says_so_and_comes_back_when_it_is_ri
             own.is_off_by(seconds);
             let error = loop {
                 // A round that was under way may still end, well or not.
-                if let Err(error @ NetError::Job(JobError::OutOfTime { .. })) = take() {
-                    break error;
+                match take() {
+                    Err(error @ NetError::Job(JobError::OutOfTime { .. })) => break error,
+                    Err(error @ NetError::Ended { .. }) => panic!("{error}"),
+                    _ => {}
                 }
             };
             own.is_off_by(0);
             let last = loop {
                 // Refused rounds that were under way already.
-                if let Ok(round) = take() {
-                    break round;
+                match take() {
+                    Ok(round) => break round,
+                    Err(error @ NetError::Ended { .. }) => panic!("{error}"),
+                    Err(_) => {}
                 }
             };
             (first, error, last)

@@ -10,9 +10,9 @@ use std::thread::JoinHandle;
 use crate::common::fake::{Fake, Line, name};
 use crate::common::play::{Play, Reply, Told, abort, offer, reply};
 use crate::common::*;
-use blindsum_net::Model;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RoundKind};
+use blindsum_net::{Model, NetError};
 use blindsum_protocol::{Adversary, Flashe, JobSpec, ModelUpdate, ProtocolName, Quantised};
 
 /// The files of a state folder.
@@ -79,8 +79,8 @@ fn program(config: PartyConfig, value: f32, dim: usize) -> JoinHandle<()> {
                     let _ = round.result();
                 }
                 Ok(None) => return,
-                // Once nothing more can be done this is what it says.
-                Err(blindsum_net::NetError::Left) => return,
+                // Once nothing more can be done this is what it says, for ever.
+                Err(NetError::Left | NetError::Ended { .. }) => return,
                 Err(_) => {}
             }
         }

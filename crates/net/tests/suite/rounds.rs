@@ -191,8 +191,8 @@ fn case_05_a_party_that_leaves_before_any_stage_does_not_stop_the_others(spec: S
 
 fn case_05_a_silent_party_is_dropped_at_the_deadline(spec: Spec) {
     let hurried = || JobSpec {
-        stage_deadline: 0.4,
-        input_deadline: 0.4,
+        stage_deadline: 1.2,
+        input_deadline: 1.2,
         ..spec(5)
     };
     spoil_every_stage(hurried, |raw, stage, answer| {

@@ -149,12 +149,12 @@ impl Client {
     /// Why the first call failed. A server that refuses a certificate may break the connection before its word on it is
     /// read.
     fn at_once(&self, reason: String) -> String {
-        let is_said = reason.contains("certificate");
-        match self.traffic.error().filter(|_| !is_said) {
-            Some(_) => format!(
+        let is_said = self.traffic.alert().is_some();
+        match self.traffic.error() {
+            Some(_) if !is_said => format!(
                 "{reason}: it broke the connection at once, as it does where it does not accept this side's certificate"
             ),
-            None => reason,
+            _ => reason,
         }
     }
 
