@@ -65,14 +65,14 @@ class Tensor:
     rest: int = 0
     rounding: str = "stochastic"
 
-    def observe(self, bits: int, power: float, peak: float) -> None:
-        """Takes the power and the peak of another round."""
+    def observe(self, bits: int, power: float, peak: float, roundings: float) -> None:
+        """Takes the power and the peak of another round, in which so many roundings may be."""
         resting = self.rest
-        self.take(bits, power, peak)
+        self.take(bits, power, peak, roundings)
         if resting:
             self.rest = resting - 1
 
-    def take(self, bits: int, power: float, peak: float) -> None:
+    def take(self, bits: int, power: float, peak: float, roundings: float) -> None:
         """What another round tells."""
         if peak == 0.0:
             if self.rounding == "nearest":
@@ -81,7 +81,9 @@ class Tensor:
             return
         if 4 * peak >= 3 * self.bound(bits):
             # Somebody may have been cut off.
-            if self.bound(bits) < self.clip:
+            step = 1 / (2**bits - 2) if self.rounding == "nearest" else 2 / (2**bits - 1)
+            of_updates = peak - roundings * step * self.bound(bits)
+            if self.bound(bits) < self.clip and of_updates >= 0.75 * self.bound(bits):
                 self.reached += 1
                 self.rest = 8 * 4 ** min(self.reached, 12)
                 self.power = self.peak = 0.0
@@ -94,7 +96,7 @@ class Tensor:
     def observe_dense(self, bits: int, values: list[float], survivors: int, scale: float) -> None:
         """Takes the mean of a dense round."""
         power = survivors * squares(values) / self.length
-        self.observe(bits, power, scale * max(abs(value) for value in values))
+        self.observe(bits, power, scale * max(abs(value) for value in values), scale)
 
     def bound(self, bits: int) -> float:
         """The bound of the next round."""
@@ -188,7 +190,8 @@ def sparse_case(
             for total, count in sums:
                 power += total * total / count
             if sums:
-                tensor.observe(bits, power / len(sums), max(abs(total) for total, _ in sums))
+                most = float(max(count for _, count in sums))
+                tensor.observe(bits, power / len(sums), max(abs(total) for total, _ in sums), most)
             mean += values
             counts += of_tensor
         steps.append(

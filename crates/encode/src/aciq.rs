@@ -31,8 +31,10 @@ use crate::{Divisor, EncodeError, Encoding, Rounding};
 ///
 /// where C is the bound in the job. `power` is a decaying average, p of the first round and then (power + p) / 2. `peak`
 /// is s of the first round and then max(s, peak / 2). c = C before the first round, and after a round with s >= 3/4 * c:
-/// somebody may have been cut off in it, so that it tells nothing, and both begin anew. Where c was below C, the same may follow
-/// from the same updates again: after the kth such round the bound is C for 8 * 4^k rounds.
+/// somebody may have been cut off in it, so that it tells nothing, and both begin anew. Where c was below C, and rounding alone
+/// does not explain s, the same may follow from the same updates again: after the kth such round the bound is C for
+/// 8 * 4^k rounds. Rounding adds to s at most S steps, or S half steps where it is to nearest; in a sparse round, as many as
+/// parties sent a coordinate.
 ///
 /// A tensor whose mean is all 0 keeps both with stochastic rounding. With rounding to nearest such a mean says that no
 /// value was above half a level, which is c / 2 at most: the next bound is c / 2, so that small updates are seen in the
@@ -63,6 +65,8 @@ pub struct UpdateHistory {
 struct Rule {
     factor: f64,
     rounding: Rounding,
+    /// The most that rounding adds to a coordinate, as a part of its bound.
+    rounds_up: f64,
 }
 
 /// One tensor of the history.
@@ -86,6 +90,8 @@ struct Tensor {
 struct Observed {
     power: f64,
     peak: f64,
+    /// How many times the most that rounding adds to a coordinate may be in the peak.
+    roundings: f64,
 }
 
 /// What a round's mean is the mean of.
@@ -146,6 +152,7 @@ impl UpdateHistory {
             rule: Rule {
                 factor: gaussian_factor(bits),
                 rounding,
+                rounds_up: rounds_up(bits, rounding),
             },
             max_weight: encoding.max_weight(),
             tensors,
@@ -167,6 +174,7 @@ impl UpdateHistory {
             Some(Observed {
                 power: of.survivors as f64 * sum_of_squares(values) / values.len() as f64,
                 peak: scale * largest,
+                roundings: scale,
             })
         })?;
         self.add(&observed);
@@ -189,17 +197,23 @@ impl UpdateHistory {
             return Err(EncodeError::Dim { got, dim });
         }
         let observed = self.each(mean, |first, values| {
-            let (mut squares, mut peak, mut present) = (0.0, 0.0_f64, 0_u64);
+            let (mut squares, mut peak, mut present, mut most) = (0.0, 0.0_f64, 0_u64, 0);
             for (value, &count) in values.iter().zip(&of.counts[first..]) {
                 if count >= of.minimum.max(1) {
                     let sum = f64::from(of.divisor.of(count)) * value.to_f64();
                     squares += sum * sum / f64::from(count);
                     peak = peak.max(sum.abs());
                     present += 1;
+                    most = most.max(count);
                 }
             }
             let power = squares / present as f64;
-            (present > 0).then_some(Observed { power, peak })
+            let roundings = f64::from(most);
+            (present > 0).then_some(Observed {
+                power,
+                peak,
+                roundings,
+            })
         })?;
         self.add(&observed);
         Ok(())
@@ -334,7 +348,8 @@ impl Tensor {
     }
 
     /// Adds a round.
-    fn add(&mut self, Observed { power, peak }: Observed, rule: Rule) {
+    fn add(&mut self, observed: Observed, rule: Rule) {
+        let Observed { power, peak, .. } = observed;
         let bound = self.bound(rule);
         let known = if peak == 0.0 {
             match rule.rounding {
@@ -348,7 +363,8 @@ impl Tensor {
             };
             (average, peak.max(self.peak / 2.0))
         } else {
-            if bound < self.clip {
+            let without_rounding = peak - observed.roundings * rule.rounds_up * bound;
+            if bound < self.clip && without_rounding >= REACHED * bound {
                 self.reached = self.reached.saturating_add(1);
                 // This round is taken off below.
                 self.rest = rest_after(self.reached) + 1;
@@ -357,6 +373,15 @@ impl Tensor {
         };
         self.rest = self.rest.saturating_sub(1);
         (self.power, self.peak) = known;
+    }
+}
+
+/// The most that rounding adds to a coordinate, as a part of its bound: a step, or half of one.
+fn rounds_up(bits: u32, rounding: Rounding) -> f64 {
+    let levels = f64::powi(2.0, bits as i32);
+    match rounding {
+        Rounding::Stochastic => 2.0 / (levels - 1.0),
+        Rounding::Nearest => 1.0 / (levels - 2.0),
     }
 }
 

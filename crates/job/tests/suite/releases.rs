@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use blindsum_job::records::Records;
 use blindsum_job::released::Release;
 use blindsum_job::report::{JobState, RoundReport, RoundState};
-use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, Quantised, Rounding, ServerIndex};
+use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, Quantised, RoundingName, ServerIndex};
 
 use crate::ensemble::Ensemble;
 use crate::hosts::mpc3;
@@ -104,7 +104,7 @@ fn case_67_a_model_that_stays_as_it_is_stops_nobody() {
             encoding: Quantised {
                 bits: 8,
                 clip: 1000.0,
-                rounding: Rounding::Nearest,
+                rounding: RoundingName::Nearest,
                 ..Quantised::default()
             }
             .into(),
