@@ -267,7 +267,7 @@ def test_what_is_not_clipped_says_so(place):
         assert not rnd.outcome().clipped
 
 
-@pytest.mark.parametrize("clipping", ["tensor", "l2", "aciq"])
+@pytest.mark.parametrize("clipping", ["tensor", "l2"])
 def test_the_advice_on_clipping_is_a_wider_clip_and_nothing_narrower(caplog, clipping):
     log = ClippingLog(
         bs.JobSpec(protocol="plain", parties=3, dim=4, encoding=bs.Quantised(clipping=clipping))
