@@ -2,21 +2,28 @@
 //!
 //! A claim costs accuser and accused the same: they take turns (`turns.rs`) for [`APART`] rounds. Then it lapses, and both
 //! take part together. If the accuser claims the same again, it alone sits out first, longer each time: a false claim that
-//! is repeated costs its author more than its victim. An honest party can be made to repeat a true claim, so that price
-//! has two bounds. It is never longer than [`MAX_ALONE`] rounds, and as many rounds as it lasted are free of it after its end.
+//! is repeated costs its author more than its victim.
+//!
+//! An honest party can be made to repeat a true claim, and loses the round in which it does. So a claim that is repeated
+//! stands twice as long each time, up to [`MAX_APART`] rounds, and the price of the accuser has two bounds. It is never
+//! longer than [`MAX_ALONE`] rounds, and [`FREE`] times as many rounds are free of it after its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::turns::{Graph, Name};
+use super::turns::{Graph, Name, patience};
 
 /// Rounds for which two parties that accuse each other are kept apart.
 const APART: u64 = 20;
+/// The most rounds for which a claim that is repeated keeps them apart.
+const MAX_APART: u64 = 160;
 /// Rounds that an accuser sits out alone when it repeats a claim that had lapsed; twice as many each time after that.
 const ALONE: u64 = 5;
 /// The most rounds that it sits out alone at a time.
 const MAX_ALONE: u64 = 20;
+/// How many times as long an accuser does not sit out alone again.
+const FREE: u64 = 3;
 /// After this many rounds without the claim one repetition is forgiven.
 const CLEAN: u64 = 100;
 
@@ -71,11 +78,15 @@ impl Claims {
         self.forget_lapsed(round);
         let names = (by.min(about).clone(), by.max(about).clone());
         let stands = self.apart.contains_key(&names);
-        let alone = match self.again(by, about, round, stands) {
-            0 => 0,
-            again => self.sits_alone(by, again, round),
+        let is_repeated = self.again(by, about, round, stands);
+        let again = self.claims.get(&(by.clone(), about.clone()));
+        let again = again.map_or(0, |claim| claim.again);
+        let alone = match is_repeated {
+            true => self.sits_alone(by, again, round),
+            false => 0,
         };
-        let until = round.saturating_add(alone).saturating_add(APART);
+        let apart = doubled(APART, again).min(MAX_APART);
+        let until = round.saturating_add(alone).saturating_add(apart);
         let is_second = usize::from(by > about);
         let pair = self.apart.entry(names).or_insert(Pair {
             since: round,
@@ -92,8 +103,8 @@ impl Claims {
         (accusers, accused)
     }
 
-    /// How often a claim was repeated that had lapsed, with this time; 0 where it `stands` yet, or is new.
-    fn again(&mut self, by: &Name, about: &Name, round: u64, stands: bool) -> u32 {
+    /// Records a claim, and whether it repeats one that had lapsed: not where it `stands` yet, or is new.
+    fn again(&mut self, by: &Name, about: &Name, round: u64, stands: bool) -> bool {
         let names = (by.clone(), about.clone());
         let Some(claim) = self.claims.get_mut(&names) else {
             let again = 0;
@@ -104,16 +115,16 @@ impl Claims {
                     again,
                 },
             );
-            return 0;
+            return false;
         };
         let clean = (round.saturating_sub(claim.latest) / CLEAN).try_into();
         claim.latest = round;
         if stands {
-            return 0;
+            return false;
         }
         claim.again = claim.again.saturating_sub(clean.unwrap_or(u32::MAX));
         claim.again = claim.again.saturating_add(1);
-        claim.again
+        true
     }
 
     /// An accuser that repeats a claim for the n-th time sits out alone; gives for how many rounds.
@@ -122,10 +133,9 @@ impl Claims {
         if !is_free {
             return 0;
         }
-        let factor = 1u64.checked_shl(again - 1).unwrap_or(u64::MAX);
-        let rounds = ALONE.saturating_mul(factor).min(MAX_ALONE);
+        let rounds = doubled(ALONE, again.saturating_sub(1)).min(MAX_ALONE);
         let until = round.saturating_add(rounds);
-        let free = until.saturating_add(rounds);
+        let free = until.saturating_add(rounds.saturating_mul(FREE));
         self.alone.insert(by.clone(), Alone { until, free });
         rounds
     }
@@ -172,9 +182,10 @@ impl Claims {
     }
 
     /// Decides who sits out this round, which is the next one.
-    pub fn choose(&mut self, round: u64) {
+    pub fn choose(&mut self, round: u64, corrupt: usize) {
         self.forget_lapsed(round);
-        let mut out = self.graph(round).out(|name| self.waits_of(name));
+        let graph = self.graph(round);
+        let mut out = graph.out(|name| self.waits_of(name), patience(corrupt));
         let left = self
             .have_left()
             .map(|(name, other)| (name.clone(), other.clone()));
@@ -216,10 +227,12 @@ impl Claims {
             .is_some_and(|alone| alone.until >= round)
     }
 
-    /// These parties were in a round in which updates were asked for: the others have had no turn.
+    /// These parties were in a round in which updates were asked for. Those that sat it out wait for their turn. One that had
+    /// its turn and was away does not: otherwise it could stay away and keep the turn.
     pub fn took_part(&mut self, names: &BTreeSet<Name>, round: u64) {
+        let has_waited = |name: &Name| self.out.contains_key(name) && !names.contains(name);
         let waits = self.graph(round);
-        let waits = waits.parties().filter(|name| !names.contains(*name));
+        let waits = waits.parties().filter(|name| has_waited(name));
         let waits = waits.map(|name| (name.clone(), self.waits_of(name).saturating_add(1)));
         self.waits = waits.collect();
     }
@@ -237,4 +250,10 @@ impl Claims {
             "it or {other} lies, one has accused the other: they do not take part together"
         ))
     }
+}
+
+/// A number of rounds that was doubled so many times.
+fn doubled(rounds: u64, times: u32) -> u64 {
+    let factor = 1u64.checked_shl(times).unwrap_or(u64::MAX);
+    rounds.saturating_mul(factor)
 }

@@ -107,7 +107,7 @@ impl Conduct {
 
     /// Decides who sits out this round, which is the next one. May be called again when something has changed.
     pub fn choose(&mut self, round: Begun) {
-        self.claims.choose(round);
+        self.claims.choose(round, self.corrupt);
     }
 
     /// The last round that a liar sits out; `None` if the party is no liar, or has sat out its rounds.

@@ -6,8 +6,12 @@
 //!
 //! * If the parties of a component form two sides with claims between the sides alone, the sides take part in turn. A
 //!   party and all that accuse it are on different sides, however many they are.
-//! * Otherwise corrupt parties have accused each other. A party that sat out and has accused nobody comes first then. No two
-//!   such parties are neighbours, so none of them sits out two rounds in a row.
+//! * Otherwise corrupt parties have accused each other. A party that sat out and has accused nobody comes first then, and so
+//!   does an accuser that has sat out [`patience`] rounds in a row; of these, the one that has waited longest. No two
+//!   parties that accuse nobody are neighbours, so none of them sits out two rounds in a row before an accuser has waited so long.
+//!
+//! Why an accuser waits longer: c corrupt parties and an honest one that all accuse each other look alike. So no rule gives
+//! one that accuses nobody the share x of the rounds, and each of its accusers more than (1 − x) / c. Here x is a half.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +19,13 @@ use std::sync::Arc;
 
 /// A party, as the others name it.
 pub(super) type Name = Arc<str>;
+
+/// After how many rounds in a row an accuser comes first, too, where `corrupt` parties may lie. As many accusers that take
+/// the rounds between in turn do not wait so long.
+pub(super) fn patience(corrupt: usize) -> u32 {
+    let rounds = corrupt.saturating_mul(2).max(1);
+    rounds.try_into().unwrap_or(u32::MAX)
+}
 
 /// The claims that stand.
 #[derive(Default)]
@@ -38,8 +49,8 @@ impl<'a> Graph<'a> {
     }
 
     /// Who sits out the next round, each with one that takes part in its place. `waits` is the number of rounds in a row
-    /// that a party has sat out so.
-    pub fn out(&self, waits: impl Fn(&str) -> u32) -> BTreeMap<Name, Name> {
+    /// that a party has sat out so; after `patience` of them an accuser comes first.
+    pub fn out(&self, waits: impl Fn(&str) -> u32, patience: u32) -> BTreeMap<Name, Name> {
         let mut out = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for start in self.parties() {
@@ -50,7 +61,7 @@ impl<'a> Graph<'a> {
             seen.extend(component.keys().copied());
             let into = match self.is_two_sided(&component) {
                 true => self.side(&component, &waits),
-                false => self.independent(&component, &waits),
+                false => self.independent(&component, &waits, patience),
             };
             for party in component.into_keys().filter(|party| !into.contains(party)) {
                 let other = self.around(party).find(|other| into.contains(other));
@@ -115,11 +126,13 @@ impl<'a> Graph<'a> {
         &self,
         sides: &BTreeMap<&'a Name, bool>,
         waits: &impl Fn(&str) -> u32,
+        patience: u32,
     ) -> BTreeSet<&'a Name> {
         let mut order: Vec<&'a Name> = sides.keys().copied().collect();
         order.sort_by_key(|party| {
             let (waited, accuses) = (waits(party), self.is_accuser(party));
-            (accuses || waited == 0, Reverse(waited), accuses)
+            let least = if accuses { patience } else { 1 };
+            (waited < least, Reverse(waited), accuses)
         });
         let mut into = BTreeSet::new();
         for party in order {
