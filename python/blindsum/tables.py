@@ -17,7 +17,8 @@ class Tensor:
     Attributes
     ----------
     name : str
-        Name, for reports.
+        Name, for reports and warnings. No two tensors of a job have the same one; several may have an
+        empty one.
     len : int
         Number of coordinates.
     clip : float

@@ -172,8 +172,9 @@ pub enum CertificateError {
 }
 
 impl CertificateError {
-    /// Why the certificate of `whose` is not in its time by the clock that it was checked by, and what to do. `None` if it
-    /// was refused for something else.
+    /// What to do, and why the certificate of `whose` is not in its time by the clock that it was checked by. `None` if it
+    /// was refused for something else. What matters most comes first, and all of it is short: others hear of it as foreign
+    /// text, which is cut to 200 characters.
     pub fn out_of_time(&self, whose: &str) -> Option<String> {
         let (now, why) = match self {
             Self::Expired { not_after, now } => (now, format!("expired {}", utc(*not_after))),
@@ -183,8 +184,7 @@ impl CertificateError {
             _ => return None,
         };
         Some(format!(
-            "by this machine's clock ({}) the certificate of {whose} {why}: check the clocks of both machines; if they are \
-             right, the CA must issue a new certificate",
+            "check the clocks: by this machine's clock ({}) the certificate of {whose} {why}; if they are right, renew it",
             utc(*now)
         ))
     }

@@ -89,6 +89,19 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Names in a message to people.
+pub(crate) const MAX_NAMES: usize = 5;
+
+/// The first of a list for people, and how many more there are.
+pub(crate) fn first_few<S: AsRef<str>>(all: &[S]) -> String {
+    let named: Vec<&str> = all.iter().take(MAX_NAMES).map(AsRef::as_ref).collect();
+    let named = named.join(", ");
+    match all.len().saturating_sub(MAX_NAMES) {
+        0 => named,
+        more => format!("{named}, and {more} more"),
+    }
+}
+
 /// Bytes of foreign text that a line can bear.
 const MOST_FOREIGN: usize = 400;
 
@@ -120,6 +133,18 @@ fn acts(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_few_names_stand_for_many() {
+        assert_eq!(first_few::<&str>(&[]), "");
+        assert_eq!(first_few(&["a", "b", "c", "d", "e"]), "a, b, c, d, e");
+        assert_eq!(
+            first_few(&["a", "b", "c", "d", "e", "f"]),
+            "a, b, c, d, e, and 1 more"
+        );
+        let many = vec!["party".to_owned(); 5000];
+        assert!(first_few(&many).ends_with("party, and 4995 more"));
+    }
 
     #[test]
     fn case_53_foreign_text_acts_on_nothing() {

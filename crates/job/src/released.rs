@@ -21,17 +21,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use blindsum_protocol::{Job, JobSpec, ModelUpdate, NotOpened, PartySet, ReleaseGuard, Round};
 use serde::{Deserialize, Serialize};
 
-use crate::hex;
 use crate::party::Groups;
+use crate::{MAX_NAMES, hex};
 
 /// Releases that are kept: all of the model under way, and of others the latest ones. No model has more.
 pub const MAX_RELEASES: usize = 16;
 
 /// Honest parties that a difference of two results must have at least.
 const MIN_HONEST: usize = 2;
-
-/// Names in a message to people.
-const MAX_NAMES: usize = 5;
 
 /// The survivors of a result that servers began to open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -53,13 +53,18 @@ impl LearntResult {
     }
 }
 
-/// Keeps the result of a round; or says why it cannot be kept.
-pub(crate) fn keep(results: &dyn Results, round: u64, result: &LearntResult) -> Result<(), String> {
+/// Keeps the result of a round; or says why it cannot be kept `at` this server.
+pub(crate) fn keep(
+    results: &dyn Results,
+    round: u64,
+    result: &LearntResult,
+    at: &str,
+) -> Result<(), String> {
     let kept = results.keep(round, result);
     kept.map_err(|error| {
-        // Others hear of the reason, and where the results are is nothing to them.
+        // Parties see the reason, and where the results are is nothing to them: the log alone has the path.
         let place = results.place().display();
         error!(round, %place, %error, "a result cannot be kept");
-        format!("its result cannot be kept at one of the servers: {error}")
+        format!("its result cannot be kept {at}: {error}")
     })
 }

@@ -21,6 +21,7 @@ mod bits;
 mod checks;
 mod circuits;
 mod convert;
+mod double;
 mod engine;
 mod error;
 mod gate;

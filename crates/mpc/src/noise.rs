@@ -15,6 +15,7 @@
 use blindsum_crypto::kex::SharedSecret;
 use blindsum_crypto::mask::{MaskKey, MaskSeed, MaskStream, Sign};
 
+use crate::double::ceil_log2;
 use crate::ring::words;
 use crate::{Agreed, MpcError, Ring, ServerIndex, Shares};
 
@@ -37,8 +38,10 @@ pub struct Gaussian {
     shift: u32,
 }
 
-/// The largest standard deviation, in steps: 2^20.
-const MOST_STEPS: f64 = (1u64 << 20) as f64;
+/// 2^20: the largest standard deviation, in steps.
+const MAX_STEPS_BITS: u32 = 20;
+/// 2^56: the largest standard deviation.
+const MAX_DEVIATION: f64 = (1u64 << 56) as f64;
 /// 2^10: the largest denominator of a variance.
 const DENOMINATOR: u64 = 1 << 10;
 
@@ -73,18 +76,19 @@ impl Gaussian {
     /// # Errors
     /// [`MpcError::Range`] for another one.
     pub fn of_deviation(deviation: f64) -> Result<Self, MpcError> {
-        if !(1.0..=MOST_STEPS * 2f64.powi(36)).contains(&deviation) {
+        if !(1.0..=MAX_DEVIATION).contains(&deviation) {
             return Err(MpcError::Range {
                 name: "standard deviation",
                 value: deviation as u64,
                 rule: "1 <= standard deviation <= 2^56",
             });
         }
-        let shift = (deviation / MOST_STEPS).log2().ceil().max(0.0);
-        let steps = (deviation / shift.exp2()).min(MOST_STEPS);
+        let shift = ceil_log2(deviation).saturating_sub(MAX_STEPS_BITS);
+        // Exact, and at most 2^20.
+        let steps = deviation / (1u64 << shift) as f64;
         let numerator = (steps * steps * DENOMINATOR as f64).round() as u64;
         Ok(Self {
-            shift: shift as u32,
+            shift,
             ..Self::new(numerator, DENOMINATOR)?
         })
     }

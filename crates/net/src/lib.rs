@@ -20,8 +20,6 @@ mod connect;
 mod conversation;
 mod error;
 mod estimate;
-#[cfg(test)]
-mod held;
 mod limits;
 mod line;
 mod log_levels;
@@ -36,6 +34,8 @@ mod servers;
 mod serving;
 mod stream;
 mod system;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod wire;
 

@@ -1,7 +1,10 @@
 //! How much memory this process may still take. A job that needs more is refused with the number before it begins: where
 //! memory is limited, the allocator would end the process later.
 
+mod linux;
+
 use std::fmt;
+use std::path::Path;
 
 use blindsum_protocol::Job;
 use rustix::process::{Resource, getrlimit};
@@ -15,8 +18,14 @@ use crate::estimate::{Task, memory};
 pub enum Bound {
     /// The limit on address space, `ulimit -v`.
     AddressSpace,
-    /// The control group, as of a container or a batch system.
+    /// The limit on data, `ulimit -d`.
+    Data,
+    /// The control group of the process or one above it, as of a container, a unit of systemd or a batch system: the least
+    /// of `memory.max`, in version 1 of `memory.limit_in_bytes`, from the path in `/proc/self/cgroup` up to the root of the
+    /// mount.
     ControlGroup,
+    /// Memory that the machine may promise, where it promises no more than it has (`vm.overcommit_memory` = 2).
+    Promises,
     /// Memory and swap space of the machine.
     Machine,
 }
@@ -25,7 +34,13 @@ impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::AddressSpace => "its limit on address space (ulimit -v, LimitAS=)",
-            Self::ControlGroup => "the limit of its control group (memory.max)",
+            Self::Data => "its limit on data (ulimit -d, LimitDATA=)",
+            Self::ControlGroup => {
+                "the limit of its control group or of one above it (memory.max, MemoryMax=)"
+            }
+            Self::Promises => {
+                "what this machine may promise (CommitLimit less Committed_AS in /proc/meminfo, with vm.overcommit_memory = 2)"
+            }
             Self::Machine => "the memory and swap space of this machine",
         })
     }
@@ -56,12 +71,19 @@ impl Room {
         }
         let machine = system.total_memory().saturating_add(system.total_swap());
         let mut room = Self::of(Bound::Machine, machine, resident);
-        if let Some(group) = system.cgroup_limits() {
-            let bound = Self::of(Bound::ControlGroup, group.total_memory, group.rss);
-            room = room.or(bound);
-        }
-        if let Some(most) = getrlimit(Resource::As).current {
-            room = room.or(Self::of(Bound::AddressSpace, most, mapped));
+        let root = Path::new("/");
+        let data = getrlimit(Resource::Data).current;
+        let data = data.zip(linux::data(root));
+        let others = [
+            linux::of_groups(root),
+            linux::of_promises(root),
+            data.map(|(most, taken)| Self::of(Bound::Data, most, taken)),
+            getrlimit(Resource::As)
+                .current
+                .map(|most| Self::of(Bound::AddressSpace, most, mapped)),
+        ];
+        for other in others.into_iter().flatten() {
+            room = room.or(other);
         }
         room
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blindsum_net::coordinator::{self, Config, JobConfig};
 use blindsum_net::report::JobStatus;
-use blindsum_net::{Limits, Membership, NetError, Reload};
+use blindsum_net::{Limits, Membership, NetError, Reload, Room, Task};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
@@ -59,7 +59,10 @@ pub fn serve(
 ) -> PyResult<Coordinator> {
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
-    let spec = read_job(spec).or_raise(py)?.spec().clone();
+    let job = read_job(spec).or_raise(py)?;
+    // Before the model is copied.
+    Room::now().check(&job, Task::Coordinator).or_raise(py)?;
+    let spec = job.spec().clone();
     let initial_model = model.map(read_model).transpose()?;
     let job = spec.job.clone();
     let config = Config {

@@ -253,6 +253,7 @@ impl Server {
                 &*results,
                 round.number(),
                 &result.map_err(|e| e.to_string())?,
+                "at one of the servers",
             )
         };
         self.hand.work(keep).await

@@ -9,7 +9,7 @@ use tracing::warn;
 use super::running::Running;
 use super::{Halt, Lead};
 use crate::store::ShownFault;
-use crate::{foreign, pb};
+use crate::{first_few, foreign, pb};
 
 impl Lead {
     /// Somebody has sent in a round what it must not send.
@@ -144,9 +144,6 @@ impl Lead {
     }
 }
 
-/// Names in the reason of a round that lost too many parties.
-const MAX_NAMES: usize = 5;
-
 /// Why too few parties are left, with the names of those that have left; `None` if nobody has.
 fn too_few(running: &Running, fault: &Fault) -> Option<String> {
     let FaultKind::TooFewSurvivors { need, .. } = fault.kind else {
@@ -156,17 +153,11 @@ fn too_few(running: &Running, fault: &Fault) -> Option<String> {
     if losses.is_empty() {
         return None;
     }
-    let named = losses.iter().take(MAX_NAMES);
-    let named: Vec<String> = named
-        .map(|(name, reason)| format!("{name} left ({reason})"))
-        .collect();
-    let more = match losses.len().saturating_sub(MAX_NAMES) {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
-    let (named, left) = (named.join(", "), running.left());
+    let losses = losses.iter();
+    let losses = losses.map(|(name, reason)| format!("{name} left ({reason})"));
+    let (named, left) = (first_few(&losses.collect::<Vec<_>>()), running.left());
     // Whoever shows this cuts it to a line: the numbers come first.
     Some(format!(
-        "too few parties are left: {left} are left, {need} are needed; {named}{more}"
+        "too few parties are left: {left} are left, {need} are needed; {named}"
     ))
 }

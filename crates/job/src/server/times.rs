@@ -8,6 +8,7 @@ use blindsum_crypto::certificate::{CertificateError, UnixSeconds, check_time};
 use tracing::{error, info};
 
 use super::Lead;
+use crate::first_few;
 
 /// Whose certificates are not in their time, so that no round begins.
 pub(super) struct OutOfTime {
@@ -80,7 +81,7 @@ impl Lead {
         let what = format!(
             "those of {} of {have} connected parties ({}), where a round needs {need}; that of {name}",
             names.len(),
-            names.join(", "),
+            first_few(&names),
         );
         let warning = warning(&what, first, now);
         Some(OutOfTime {

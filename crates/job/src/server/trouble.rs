@@ -17,6 +17,10 @@ use crate::results::{LearntResult, keep};
 /// The longest pause between two rounds.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
+/// Where a coordinator keeps results, for its status, which parties may ask for.
+const RESULTS_FOLDER: &str =
+    "in the coordinator's results folder (see to it; the coordinator's log has the path)";
+
 /// The rounds without a result since the latest one with one.
 #[derive(Default)]
 pub(super) struct Trouble {
@@ -202,14 +206,15 @@ impl Lead {
         let learnt = Arc::new(learnt);
         loop {
             let (results, result) = (results.clone(), learnt.clone());
-            let kept = self.hand.work(move || keep(&*results, round, &result));
+            let kept = move || keep(&*results, round, &result, RESULTS_FOLDER);
+            let kept = self.hand.work(kept);
             let Err(reason) = kept.await? else {
                 self.trouble.begun();
                 return Ok(());
             };
             let pause = self.trouble.wait(self.parts.settings.reconnect_grace);
             self.trouble.blocked = format!(
-                "round {round} does not end: {reason}; it is tried again in {} s, see to the results folder",
+                "round {round} does not end: {reason}; it is tried again in {} s",
                 pause.as_secs_f64()
             );
             self.unpublished = true;

@@ -115,6 +115,25 @@ fn no_round_begins_while_the_own_certificate_is_not_in_its_time() {
     assert_ends_well(&mut scene);
 }
 
+/// A status is sent with each change: a warning names a few parties, however many there are.
+#[test]
+fn a_warning_of_many_parties_names_five_and_counts_the_others() {
+    let many = JobSpec {
+        parties: 40,
+        min_parties: 40,
+        ..spec(ProtocolName::Plain)
+    };
+    let mut scene = Scene::new(many, 1);
+    scene.set_clock(-3 * DAY);
+    scene.connect_all();
+    go_by(&mut scene);
+    let warning = scene.server.status().warning.clone();
+    assert!(warning.contains("those of 40 of 40"), "{warning}");
+    assert!(warning.contains(", and 35 more)"), "{warning}");
+    // Five, and once more the one whose dates are told.
+    assert_eq!(warning.matches("party-").count(), 6, "{warning}");
+}
+
 /// A certificate that was issued by a machine whose clock is ahead: every round needs its party.
 #[test]
 fn case_56_one_needed_party_that_is_not_valid_yet_ends_no_job() {

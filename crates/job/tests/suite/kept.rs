@@ -126,7 +126,15 @@ fn case_03_a_result_that_cannot_be_kept_yet_holds_its_round() {
     let status = job.status();
     assert!(status.blocked.contains("it is full"), "{}", status.blocked);
     assert!(
-        status.warning.contains("see to the results folder"),
+        status
+            .warning
+            .contains("in the coordinator's results folder (see to it"),
+        "{}",
+        status.warning
+    );
+    // Nobody else is meant, and no path of it is told.
+    assert!(
+        !status.warning.contains("one of the servers") && !status.warning.contains("memory"),
         "{}",
         status.warning
     );

@@ -4,16 +4,11 @@
 use std::sync::Arc;
 
 use super::{Bounds, LEAST_TOTAL_BITS, Weighed, places, room};
+use crate::double::ceil_log2;
 use crate::scalar::{bits_of_inverse, bits_of_inverse_root};
 use crate::{
     Bits, DIRECTION_BITS, FRACTION, InverseRoot, Mpc, MpcError, Ring, Shares, Vectors, join3,
 };
-
-/// Bits of a double behind its point.
-const FRACTION_OF_DOUBLE: u32 = f64::MANTISSA_DIGITS - 1;
-
-/// What the exponent field of a double has more than its exponent.
-const BIAS_OF_DOUBLE: u32 = 1023;
 
 /// The most even bits that a sum has.
 const MAX_EVEN_BITS: u32 = 60;
@@ -54,15 +49,9 @@ struct Along<R> {
 impl Bounds {
     /// Bits of a sum that is weighted by trust, for a trusted vector of this norm, that are less than one whole number of
     /// its result.
-    /// It follows from the bits of the double alone, as all three servers must come to the same.
     pub(crate) fn even_of_trust(self, norm: f64) -> u32 {
-        let bits = norm.max(1.0).to_bits();
-        let is_above = bits << (u64::BITS - FRACTION_OF_DOUBLE) != 0;
-        // ⌈log2 norm⌉
-        let exponent = (bits >> FRACTION_OF_DOUBLE) as u32 - BIAS_OF_DOUBLE;
-        let bits_of_norm = exponent + u32::from(is_above);
         (FRACTION + self.exponent)
-            .saturating_sub(bits_of_norm)
+            .saturating_sub(ceil_log2(norm))
             .min(MAX_EVEN_BITS)
     }
 }

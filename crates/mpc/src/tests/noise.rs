@@ -208,6 +208,35 @@ fn case_39_large_noise_hides_the_last_bits_too() {
     }
 }
 
+/// The steps of noise follow from the bits of the deviation: 2^k is the least power of two with which 2^20 steps are enough,
+/// at powers of two and next to them, for every server alike.
+#[test]
+fn steps_follow_from_the_bits_of_the_deviation() {
+    for exponent in 0..=56u32 {
+        let power = (1u64 << exponent) as f64;
+        let (at, above) = (
+            exponent.saturating_sub(20),
+            (exponent + 1).saturating_sub(20),
+        );
+        let beside = [
+            (power.next_down(), at, exponent > 0),
+            (power, at, true),
+            (power.next_up(), above, exponent < 56),
+        ];
+        for (deviation, shift, _) in beside.into_iter().filter(|it| it.2) {
+            let gaussian = Gaussian::of_deviation(deviation).unwrap();
+            assert_eq!(gaussian.shift, shift, "{deviation} by 2^{exponent}");
+            let steps = deviation / (1u64 << shift) as f64;
+            assert!(steps <= 1048576.0 && (shift == 0 || steps > 524288.0));
+            let numerator = (steps * steps * 1024.0).round() as u128;
+            assert_eq!(gaussian.numerator, numerator, "{deviation}");
+        }
+    }
+    for deviation in [1f64.next_down(), MAX_DEVIATION.next_up()] {
+        assert!(Gaussian::of_deviation(deviation).is_err(), "{deviation}");
+    }
+}
+
 /// Bits that are drawn evenly hide those of what is shown, and move it by no more than half a step for each component.
 #[test]
 fn case_39_low_bits_are_drawn_evenly() {

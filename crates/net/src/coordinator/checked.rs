@@ -21,12 +21,26 @@ pub(super) fn check_jobs(
     configs: Vec<JobConfig>,
     limits: &Limits,
 ) -> Result<Vec<CheckedJob>, NetError> {
+    check_within(configs, limits, Room::now())
+}
+
+/// Checks that a job fits in memory, before its model is read or copied; gives the room that is left.
+pub(super) fn check_room(job: &Job, limits: &Limits, room: Room) -> Result<Room, NetError> {
+    limits.check_memory(job)?;
+    room.check(job, Task::Coordinator)?;
+    Ok(room.without(job, Task::Coordinator))
+}
+
+fn check_within(
+    configs: Vec<JobConfig>,
+    limits: &Limits,
+    mut room: Room,
+) -> Result<Vec<CheckedJob>, NetError> {
     if configs.is_empty() {
         return Err(NetError::config("jobs", "there must be at least one job"));
     }
     let mut names = std::collections::BTreeSet::new();
     let mut jobs = Vec::new();
-    let mut room = Room::now();
     for config in configs {
         let job = Arc::new(config.spec.validate()?);
         let name = &job.spec().job;
@@ -34,6 +48,7 @@ pub(super) fn check_jobs(
             let rule = format!("two jobs have the name {name:?}; give each a name of its own");
             return Err(NetError::config("jobs", rule));
         }
+        room = check_room(&job, limits, room)?;
         let initial = match config.initial_model {
             Some(values) => Some(Model::first(&job, values).map_err(|error| {
                 let rule = format!("initial_model of job {name:?}: {error}");
@@ -43,9 +58,6 @@ pub(super) fn check_jobs(
         };
         let results = config.results;
         ResultFiles::check(results.as_deref(), &job)?;
-        limits.check_memory(&job)?;
-        room.check(&job, Task::Coordinator)?;
-        room = room.without(&job, Task::Coordinator);
         jobs.push(CheckedJob {
             job,
             initial,
@@ -53,4 +65,62 @@ pub(super) fn check_jobs(
         });
     }
     Ok(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use blindsum_encode::Reals;
+    use blindsum_protocol::{JobSpec, ProtocolName};
+
+    use super::*;
+    use crate::{Bound, memory};
+
+    fn config(job: &str, initial_model: Option<Reals>) -> JobConfig {
+        JobConfig {
+            spec: JobSpec {
+                job: job.into(),
+                protocol: ProtocolName::Plain.into(),
+                dim: 100_000,
+                ..JobSpec::default()
+            },
+            initial_model,
+            results: None,
+        }
+    }
+
+    fn room(bytes: u64) -> Room {
+        let bound = Bound::AddressSpace;
+        Room { bytes, bound }
+    }
+
+    /// The model here has another length: whoever looks at it has begun too early.
+    #[test]
+    fn memory_is_checked_before_a_model_is_touched() {
+        let check = |bytes| {
+            let configs = vec![config("a", Some(vec![0.0_f32; 3].into()))];
+            let checked = check_within(configs, &Limits::default(), room(bytes));
+            checked.err().unwrap()
+        };
+        assert!(matches!(check(1000), NetError::Memory { .. }));
+        let field = match check(1 << 40) {
+            NetError::Config { field, .. } => field,
+            other => panic!("{other}"),
+        };
+        assert_eq!(field, "initial_model");
+    }
+
+    #[test]
+    fn jobs_share_the_room() {
+        let one = config("a", None).spec.validate().unwrap();
+        let needed = memory(&one, Task::Coordinator);
+        let check = |bytes| {
+            let configs = vec![config("a", None), config("b", None)];
+            check_within(configs, &Limits::default(), room(bytes)).map(|jobs| jobs.len())
+        };
+        assert_eq!(check(2 * needed).unwrap(), 2);
+        assert!(matches!(
+            check(2 * needed - 1),
+            Err(NetError::Memory { .. })
+        ));
+    }
 }

@@ -42,11 +42,12 @@ use blindsum_protocol::JobSpec;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::checked::check_room;
 use super::first_model::read_model;
 use super::{Config, JobConfig};
 use crate::follower::FollowerConfig;
 use crate::paths::{check_path, check_store, read_text};
-use crate::{CredentialFiles, Credentials, Limits, Membership, NetError};
+use crate::{CredentialFiles, Credentials, Limits, Membership, NetError, Room};
 
 /// A configuration as it is written in a file, before the files that it names are read.
 #[derive(Clone, Debug, Deserialize)]
@@ -156,7 +157,7 @@ impl ConfigFile {
         let membership = self.members()?;
         Ok(Config {
             membership,
-            jobs: self.read_jobs()?,
+            jobs: self.read_jobs(Room::now())?,
             listen: self.listen,
             credentials,
             store: self.store.map(|path| self.folder.join(path)),
@@ -174,7 +175,7 @@ impl ConfigFile {
         let refused = |field: &str, rule: &str| Err(NetError::config(field, rule));
         self.check_paths()?;
         let credentials = self.credentials()?;
-        let mut jobs = self.read_jobs()?;
+        let mut jobs = self.written_jobs()?;
         if self.membership.is_some() {
             return refused("membership", "only a coordinator has one: leave it out");
         }
@@ -272,20 +273,58 @@ impl ConfigFile {
         files.read()
     }
 
-    fn read_jobs(&self) -> Result<Vec<JobConfig>, NetError> {
+    /// The jobs with their models, each of which is read once its job is known to fit.
+    fn read_jobs(&self, mut room: Room) -> Result<Vec<JobConfig>, NetError> {
+        let mut jobs = Vec::new();
+        for (i, written) in self.written_jobs()?.into_iter().enumerate() {
+            let read = written.read(&self.limits, &mut room);
+            jobs.push(read.map_err(|error| of_job(i, error))?);
+        }
+        Ok(jobs)
+    }
+
+    fn written_jobs(&self) -> Result<Vec<WrittenJob>, NetError> {
         let read = |(i, table): (usize, &Table)| {
-            job(table.clone(), &self.folder).map_err(|error| match error {
-                NetError::Config { field, rule } => {
-                    NetError::config(format!("jobs.{i}: {field}"), rule)
-                }
-                other => other,
-            })
+            job(table.clone(), &self.folder).map_err(|error| of_job(i, error))
         };
         self.jobs.iter().enumerate().map(read).collect()
     }
 }
 
-fn job(mut table: Table, folder: &Path) -> Result<JobConfig, NetError> {
+/// An error with the place of its job in the file.
+fn of_job(i: usize, error: NetError) -> NetError {
+    match error {
+        NetError::Config { field, rule } => NetError::config(format!("jobs.{i}: {field}"), rule),
+        other => other,
+    }
+}
+
+/// A job as the file has it, before the model that it names is read.
+struct WrittenJob {
+    spec: JobSpec,
+    initial_model: Option<PathBuf>,
+    results: Option<PathBuf>,
+}
+
+impl WrittenJob {
+    fn read(self, limits: &Limits, room: &mut Room) -> Result<JobConfig, NetError> {
+        let initial_model = match &self.initial_model {
+            None => None,
+            Some(path) => {
+                let job = self.spec.clone().validate()?;
+                *room = check_room(&job, limits, *room)?;
+                Some(read_model(path, job.spec().dim)?)
+            }
+        };
+        Ok(JobConfig {
+            spec: self.spec,
+            initial_model,
+            results: self.results,
+        })
+    }
+}
+
+fn job(mut table: Table, folder: &Path) -> Result<WrittenJob, NetError> {
     let mut path = |field| match table.remove(field) {
         None => Ok(None),
         Some(Value::String(path)) => {
@@ -295,16 +334,12 @@ fn job(mut table: Table, folder: &Path) -> Result<JobConfig, NetError> {
         Some(_) => Err(NetError::config(field, "must be a path")),
     };
     let (initial_model, results) = (path("initial_model")?, path("results")?);
-    let initial_model = match initial_model {
-        None => None,
-        Some(path) => Some(read_model(&path)?),
-    };
     let written = table
         .try_into()
         .map_err(|e: toml::de::Error| NetError::config("specification", e.message()))?;
     let spec =
         JobSpec::read(&written).map_err(|error| NetError::config(error.field, error.rule))?;
-    Ok(JobConfig {
+    Ok(WrittenJob {
         spec,
         initial_model,
         results,
@@ -363,128 +398,4 @@ fn name_to_table(place: &mut Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use blindsum_protocol::SecAggPlus;
-
-    use super::*;
-
-    fn read(text: &str, settings: &[&str]) -> Result<ConfigFile, NetError> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("blindsumd.toml");
-        std::fs::write(&path, text).unwrap();
-        let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
-        ConfigFile::read(Some(&path), &settings)
-    }
-
-    #[test]
-    fn settings_go_before_the_file() {
-        let text = "listen = '1.2.3.4:5'\n[limits]\nconnections = 3\n\
-                    [[jobs]]\njob = 'a'\nprotocol = 'secagg+'\nparties = 3\ndim = 4\n";
-        let settings = [
-            "listen=127.0.0.1:0",
-            "limits.handshakes=7",
-            "jobs.0.rounds=9",
-            "jobs.0.protocol.threshold=2",
-        ];
-        let file = read(text, &settings).unwrap();
-        assert_eq!(file.listen, "127.0.0.1:0");
-        assert_eq!((file.limits.connections, file.limits.handshakes), (3, 7));
-        let job = job(file.jobs[0].clone(), Path::new("")).unwrap();
-        assert_eq!((job.spec.job.as_str(), job.spec.rounds), ("a", 9));
-        let protocol = SecAggPlus {
-            threshold: 2,
-            ..Default::default()
-        };
-        assert_eq!(job.spec.protocol, protocol.into());
-    }
-
-    /// A job of the daemon is the job that every other reader makes of the file.
-    #[test]
-    fn jobs_mean_what_they_mean_to_everybody() {
-        let vectors = include_str!("../../../../vectors/options.json");
-        let vectors: serde_json::Value = serde_json::from_str(vectors).unwrap();
-        for file in vectors["files"].as_array().unwrap() {
-            let table: Table = file["toml"].as_str().unwrap().parse().unwrap();
-            let checked = job(table, Path::new("")).unwrap().spec.validate().unwrap();
-            assert_eq!(crate::hex(checked.hash()), file["hash"], "{file}");
-        }
-    }
-
-    #[test]
-    fn errors_name_the_field() {
-        let message = |error: NetError| error.to_string();
-        let error = message(read("listne = 'x'", &[]).unwrap_err());
-        assert!(error.contains("listne"), "{error}");
-        let error = message(read("", &["jobs.3.rounds"]).unwrap_err());
-        assert!(error.contains("KEY=VALUE"), "{error}");
-        let file = read("certificate = 'none.pem'", &[]).unwrap();
-        let Err(error) = file.load().map_err(message) else {
-            panic!("a missing file was loaded");
-        };
-        assert!(
-            error.contains("certificate") && error.contains("none.pem"),
-            "{error}"
-        );
-        let mut table = Table::new();
-        table.insert("protocl".into(), "plain".into());
-        let Err(error) = job(table, Path::new("")).map_err(message) else {
-            panic!("an unknown field was taken");
-        };
-        assert!(error.contains("protocl"), "{error}");
-    }
-    #[test]
-    fn names_of_files_are_not_empty() {
-        let fields = [
-            "certificate",
-            "key",
-            "ca",
-            "revoked",
-            "membership_certificate",
-            "membership_key",
-            "membership_ca",
-        ];
-        let refused = |settings: &[String]| {
-            let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-            let file = read("", &settings).unwrap();
-            let error = match file.server {
-                0 => file.load().map(drop).unwrap_err(),
-                _ => file.load_server().map(drop).unwrap_err(),
-            };
-            match error {
-                NetError::Config { field, rule } => (field, rule),
-                other => panic!("{other}"),
-            }
-        };
-        for field in fields {
-            let (named, rule) = refused(&[format!("{field}=''")]);
-            assert!(
-                named == field && rule.contains("not be empty"),
-                "{named}: {rule}"
-            );
-        }
-        let (named, rule) = refused(&["server=1".into(), "state_dir=''".into()]);
-        assert!(
-            named == "state_dir" && rule.contains("not be empty"),
-            "{named}: {rule}"
-        );
-        for store in ["", ":memory:", "file:x?mode=memory"] {
-            let (named, rule) = refused(&[format!("store='{store}'")]);
-            assert!(
-                named == "store" && rule.contains(&format!("{store:?}")),
-                "{named}: {rule}"
-            );
-        }
-        for field in ["initial_model", "results"] {
-            let mut table = Table::new();
-            table.insert(field.into(), "".into());
-            let error = job(table, Path::new("/tmp"))
-                .map(drop)
-                .unwrap_err()
-                .to_string();
-            assert!(
-                error.starts_with(field) && error.contains("not be empty"),
-                "{error}"
-            );
-        }
-    }
-}
+mod tests;

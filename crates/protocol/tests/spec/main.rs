@@ -74,6 +74,11 @@ fn case_24_rules_of_encodings() {
         len: 9,
         clip: 1.0,
     };
+    let named = |name: &str, len| TensorLayout {
+        name: name.into(),
+        len,
+        clip: 1.0,
+    };
     option_refusals! { base(), encoding: Quantised, Quantised::default();
         bits = 1 => "encoding.bits", "2 <= bits = 1 <= 32";
         bits = 33 => "encoding.bits", "2 <= bits = 33 <= 32";
@@ -85,6 +90,32 @@ fn case_24_rules_of_encodings() {
         max_norm = 1e-5 => "encoding.max_norm", "= 9.650652811988646e-5 < max_norm = 1e-5";
         max_weight = 0 => "encoding.max_weight", "1 <= max_weight = 0";
         tensors = vec![tensor()] => "encoding.tensors", "= 9 must be dim = 10";
+        tensors = vec![named("b", 3), named("a", 2), named("a", 5)] => "encoding.tensors",
+            "tensors.2.name = \"a\" must not be the name of tensors.1 too";
+    }
+    for names in [
+        ["a", "b", ""],
+        ["", "a", ""],
+        ["", "", ""],
+        ["a", "A", " a"],
+    ] {
+        let tensors = names.iter().zip([3, 2, 5]);
+        let tensors: Vec<_> = tensors.map(|(name, len)| named(name, len)).collect();
+        for encoding in [
+            Quantised {
+                tensors: tensors.clone(),
+                ..Quantised::default()
+            }
+            .into(),
+            Fixed64 {
+                tensors: tensors.clone(),
+                ..Fixed64::default()
+            }
+            .into(),
+        ] {
+            let job = JobSpec { encoding, ..base() };
+            assert!(job.validate().is_ok(), "{names:?}");
+        }
     }
     let short = || Quantised {
         max_norm: 1e-4,

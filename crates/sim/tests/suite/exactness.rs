@@ -192,7 +192,7 @@ fn clipping_by_norm_and_by_tensor() {
         });
     }
     let tensor = |len, clip| TensorLayout {
-        name: "layer".into(),
+        name: format!("layer-{len}"),
         len,
         clip,
     };

@@ -7,7 +7,7 @@ use blindsum_encode::{EncodingSpec, TensorSpec, UpdateHistory};
 use super::Job;
 use crate::core::options::check_each;
 use crate::core::plan::{Opens, Plan};
-use crate::core::spec::places;
+use crate::core::spec::{check_names, places};
 use crate::{JobSpec, SpecError};
 
 impl JobSpec {
@@ -26,6 +26,7 @@ impl JobSpec {
         check_each(self.protocol.table())?;
         check_each(self.encoding.table())?;
         self.encoding.view().check(&self)?;
+        check_names(self.encoding.tensors())?;
         let encoding = self.encoding_spec().validate()?;
         if self.encoding.view().learns_bounds() {
             UpdateHistory::new(&encoding)?;

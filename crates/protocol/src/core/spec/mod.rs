@@ -13,6 +13,7 @@ mod tolerance;
 pub use crate::core::options::SpecError;
 pub(crate) use choices::{choose_table, chosen, set_all, whole_table};
 pub use tensors::TensorLayout;
+pub(crate) use tensors::check_names;
 pub use tolerance::{ceiling_of_fraction, floor_of_fraction};
 
 use crate::core::names::{Adversary, ModelUpdate, SuiteName};

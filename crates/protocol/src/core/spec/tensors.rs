@@ -1,17 +1,37 @@
 //! Clipping bounds per tensor.
 
+use std::collections::BTreeMap;
+
 use super::SpecError;
 use crate::core::options::{Kind, Setting, Value, expected};
 
 /// A run of coordinates with its own clipping bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorLayout {
-    /// Name, for reports.
+    /// Name, for reports and warnings: no two tensors of a job have the same one. Several may have an empty one.
     pub name: String,
     /// Number of coordinates.
     pub len: u64,
     /// Bound on the absolute value of a coordinate.
     pub clip: f64,
+}
+
+/// Refuses a name that two tensors have.
+pub(crate) fn check_names(tensors: &[TensorLayout]) -> Result<(), SpecError> {
+    let mut first = BTreeMap::new();
+    for (index, TensorLayout { name, .. }) in tensors.iter().enumerate() {
+        if name.is_empty() {
+            continue;
+        }
+        if let Some(other) = first.insert(name, index) {
+            let rule = format!(
+                "tensors.{index}.name = {name:?} must not be the name of tensors.{other} too: give each tensor a name of its \
+                 own, or an empty one"
+            );
+            return Err(SpecError::new("tensors", rule));
+        }
+    }
+    Ok(())
 }
 
 impl Setting for Vec<TensorLayout> {
