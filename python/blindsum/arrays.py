@@ -12,7 +12,8 @@ strided, foreign byte      one copy
 order, not aligned
 tensors that require a     taken without it, as ``x.detach()`` gives them
 gradient
-masked arrays              refused: fill them, e.g. ``x.filled(0)``
+masked arrays, also in     refused: fill them, e.g. ``x.filled(0)``
+lists of any depth
 integers, bool             refused: convert explicitly, ``x.astype(np.float32)``
 everything else            refused
 =========================  ===================================================
@@ -27,7 +28,8 @@ strided, foreign byte      one copy
 order, not aligned
 lists of Python integers   one copy, to uint64
 floats, bool, int4         refused: convert explicitly, ``x.astype(np.uint64)``
-masked arrays              refused: fill them, e.g. ``x.filled(0)``
+masked arrays, also in     refused: fill them, e.g. ``x.filled(0)``
+lists of any depth
 negative integers, or too  refused, with the index of the first one
 many bits
 =========================  ===================================================
@@ -35,6 +37,7 @@ many bits
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -136,13 +139,21 @@ def _flat(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
     return flat if flat.flags.aligned else flat.copy()
 
 
+def is_mapping(value: object) -> bool:
+    """Whether values are found by keys, as in a ``dict``, whatever the class is."""
+    return isinstance(value, Mapping) or (hasattr(value, "keys") and hasattr(value, "__getitem__"))
+
+
 def _as_numbers(update: object, what: str) -> NDArray[Any]:
-    if isinstance(update, Mapping):
-        raise InputError(f"{what}: a {type(update).__name__} is not an array; give one array of integers")
-    if isinstance(update, (list, tuple)):
-        # numpy would make floats of a list that mixes integers above and below 2**63.
-        return array_of(update, what, dtype=object)
-    return array_of(update, what)
+    # numpy would make floats of a list that mixes integers above and below 2**63.
+    dtype = object if isinstance(update, (list, tuple)) else None
+    array = array_of(update, what, dtype=dtype)
+    if array.ndim == 0 and array.dtype.kind in "OSU" and not isinstance(array.item(), int):
+        kind = type(update).__name__
+        advice = "np.frombuffer(x, np.uint8)" if isinstance(update, bytes) else "list(x)"
+        rule = f"{kind} is neither an array nor a list of integers"
+        raise InputError(f"{what}: {rule}; give one, in the order of the coordinates, e.g. {advice}")
+    return array
 
 
 def array_of(update: object, what: str, dtype: Any = None) -> NDArray[Any]:
@@ -163,15 +174,34 @@ def array_of(update: object, what: str, dtype: Any = None) -> NDArray[Any]:
         No array, or a masked one.
     """
     update = _plain_tensor(update, what)
+    if is_mapping(update) and not hasattr(update, "__array__"):
+        rule = f"a {type(update).__name__} is not an array"
+        raise InputError(f"{what}: {rule}; give one array, in the order of the coordinates")
+    if _hides_elements(update):
+        raise _masked(what)
     try:
         array = np.asanyarray(update) if dtype is None else np.array(update, dtype=dtype)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise InputError(f"{what}: not usable as an array: {error}") from error
-    rows = update if isinstance(update, (list, tuple)) else ()
-    if any(isinstance(one, np.ma.MaskedArray) for one in (array, *rows)):
-        rule = "a masked array hides elements, and every element is sent"
-        raise InputError(f"{what}: {rule}; fill it, e.g. x.filled(0)")
+    if isinstance(array, np.ma.MaskedArray):
+        raise _masked(what)
     return np.asarray(array)
+
+
+MAX_DIMENSIONS = 64
+"""Dimensions that an array of numpy has at most."""
+
+
+def _hides_elements(values: object, depth: int = 0) -> bool:
+    """Whether this is a masked array, or a list has one at any depth."""
+    if isinstance(values, (list, tuple, deque)) and depth < MAX_DIMENSIONS:
+        return any(_hides_elements(one, depth + 1) for one in values)
+    return isinstance(values, np.ma.MaskedArray)
+
+
+def _masked(what: str) -> InputError:
+    rule = "a masked array hides elements, and every element is sent"
+    return InputError(f"{what}: {rule}; fill it, e.g. x.filled(0)")
 
 
 def _plain_tensor(update: object, what: str) -> object:
@@ -210,7 +240,8 @@ def _out_of_range(index: int, bits: int, what: str) -> InputError:
 
 
 def _as_array(update: object, what: str) -> Floats:
-    if isinstance(update, (list, tuple, Mapping)):
+    is_tree = isinstance(update, (list, tuple)) or (is_mapping(update) and not hasattr(update, "__array__"))
+    if is_tree:
         raise InputError(
             f"{what}: a {type(update).__name__} is not an array; "
             "np.asarray(x, np.float32) makes one of numbers, "

@@ -276,6 +276,8 @@ def _plain(name: str, value: object, depth: int = 0) -> object:
         return [_plain(f"{name}.{place}", item, depth + 1) for place, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
         raise SpecError(name, f"must be a finite number, not {value}")
+    if callable(getattr(value, "filled", None)):
+        raise SpecError(name, "must be a number, not masked: fill it, e.g. x.filled(0)")
     return value
 
 
@@ -292,6 +294,8 @@ def _scalar(value: Any) -> Any:
         raise TypeError(f"{value!r} is a {type(value).__name__}")
     whole = value.item()
     element = str(getattr(value, "dtype", "")).removeprefix("torch.")
+    if not isinstance(whole, bool | int | float | str):
+        raise TypeError(f"{value!r} is a {type(value).__name__}; float(x) makes a plain number")
     if not isinstance(whole, float) or element not in ("float16", "float32"):
         return whole
     import numpy as np

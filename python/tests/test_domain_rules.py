@@ -77,6 +77,16 @@ REFUSED = [
 ]
 
 
+def test_counters_of_a_learner_are_left_out_as_by_flatten(place):
+    rules = Rules(place.spec(**FLOATS), "mean", None)
+    own = Own.checked(rules, 0, {"w": np.array(GOOD), "steps": np.array(3)}, 1)
+    assert own.vector.tolist() == list(GOOD)
+    with pytest.raises(
+        bs.DomainInputError, match="entry 'steps': an integer is neither averaged nor left out"
+    ):
+        Own.checked(rules, 0, {"w": np.array(GOOD), "steps": 3}, 1)
+
+
 @pytest.mark.parametrize(("fields", "given", "expected"), REFUSED)
 def test_every_learner_hears_whose_field_breaks_which_rule_and_may_submit_again(
     learn, place, fields, given, expected

@@ -1,6 +1,6 @@
 """Networks as vectors: names in errors, element types and containers given back."""
 
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict, deque, namedtuple
 
 import ml_dtypes
 import numpy as np
@@ -162,6 +162,17 @@ def test_unflatten_takes_vectors_of_floats(vector):
         ({"w": np.ones(2, complex)}, "entry 'w': elements are complex128"),
         ({"w": np.ma.masked_array([1.0])}, "entry 'w': a masked array"),
         ({"w": {"only": np.ones(2, int)}}, "all entries are integers"),
+        (
+            {"w": [1, 0.5, 0.25]},
+            r"entry 'w\.0': an integer is neither averaged nor left out; make them floats",
+        ),
+        ([np.array([3, 4]), np.array([0.5])], "entry '0': integers in a list are neither averaged"),
+        ({"w": np.ones(1), "epoch": 3}, "entry 'epoch': an integer is neither"),
+        ({"w": np.ones(1), "on": True}, "entry 'on': an integer is neither"),
+        ({"w": np.ones(1), "n": np.int64(3)}, "entry 'n': integers"),
+        (np.array([1, 2]), "array: integers"),
+        ({1.0, 2.0}, "array: a set has no order"),
+        ({"w": {1.0}}, "entry 'w': a set has no order"),
     ],
 )
 def test_flatten_names_the_entry_that_is_wrong(tree, named):
@@ -181,3 +192,79 @@ def test_numbers_beyond_the_type_of_an_entry_are_refused():
 def test_a_vector_is_of_floats(dtype):
     with pytest.raises(bs.InputError, match="dtype: must be float32 or float64"):
         bs.flatten([np.array([1.5])], dtype)
+
+
+@pytest.mark.parametrize(("dtype", "rule"), [("zzz", "not 'zzz'"), (">f4", "not >f4, of another byte order")])
+def test_what_is_no_type_of_this_machine_is_refused(dtype, rule):
+    with pytest.raises(bs.InputError, match=f"dtype: must be float32 or float64, {rule}"):
+        bs.flatten([np.array([1.5])], dtype)
+
+
+def test_entries_that_are_left_out_are_told_once(caplog):
+    state = {"w": np.ones(2), "steps_told_once": np.array(7)}
+    for _ in range(3):
+        assert bs.flatten(state).tolist() == [1, 1]
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "left out of the vector, as they are integers: entry 'steps_told_once'" in record.getMessage()
+
+
+def test_a_tree_that_contains_itself_is_refused():
+    tree = {"w": np.ones(1)}
+    tree["again"] = tree
+    for take in (bs.flatten, lambda tree: bs.unflatten(np.ones(1), tree)):
+        with pytest.raises(bs.InputError, match="entry 'again': is nested more than 100 deep"):
+            take(tree)
+
+
+class Keyed:
+    """A mapping to everybody but ``collections.abc``, as PyTorch's ``ParameterDict``."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def keys(self):
+        return self.values.keys()
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, key):
+        return self.values[key]
+
+
+def test_whatever_has_keys_is_a_mapping():
+    tree = Keyed({"a": np.ones(2, np.float32), "n": np.array(3), "b": Keyed({"c": np.zeros(1, np.float32)})})
+    vector = bs.flatten(tree)
+    assert vector.tolist() == [1, 1, 0]
+    again = bs.unflatten(vector, tree)
+    assert list(again) == ["a", "n", "b"]
+    assert again["b"]["c"].tolist() == [0]
+
+
+def test_a_deque_is_a_sequence():
+    tree = {"w": deque([np.ones(1), np.zeros(2)])}
+    assert [part.shape for part in bs.unflatten(bs.flatten(tree), tree)["w"]] == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("template", "named"),
+    [
+        ("a", "array: the template, str, is not an array of floats"),
+        ({"w": np.zeros(1, object)}, "entry 'w': the template, ndarray, is not an array of floats"),
+        ({"w": None}, "entry 'w': the template, NoneType"),
+        ({"w": np.ma.masked_array(np.zeros(1), mask=[True])}, "entry 'w': the template is masked"),
+        ({"w": [1]}, r"entry 'w\.0': an integer is neither"),
+    ],
+)
+def test_unflatten_refuses_templates_that_no_vector_has(template, named):
+    with pytest.raises(bs.InputError, match=named):
+        bs.unflatten(np.ones(1), template)
+
+
+def test_numbers_below_the_range_become_zero():
+    assert bs.flatten([np.array([1e-50])]).tolist() == [0]
+    assert bs.unflatten(np.array([1e-9]), [np.zeros(1, np.float16)])[0].tolist() == [0]

@@ -54,7 +54,8 @@ class DomainRound:
         ----------
         update
             As for :meth:`blindsum.Round.submit`, with ``dim`` elements; or a list or mapping of such arrays
-            that have as many together, e.g. the parameters of a network.
+            that have as many together, e.g. the parameters of a network. In a job of floats integers among
+            them are left out or refused as by :func:`blindsum.flatten`.
         weight
             A whole number, e.g. the number of examples of this learner; 0 where it has none.
 

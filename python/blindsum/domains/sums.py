@@ -7,6 +7,7 @@ parts of 16 bits each.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum import checks
-from blindsum.arrays import IntegerVector, Vector, as_integers, as_vector
+from blindsum.arrays import IntegerVector, Vector, as_integers, as_vector, is_mapping
 from blindsum.domains.peers import Addable
 from blindsum.errors import ConfigError, DomainInputError, InputError
 from blindsum.options import Integers
 from blindsum.spec import JobSpec
-from blindsum.trees import entries
+from blindsum.trees import Entry, entries, float_entries
 
 LARGEST_WEIGHT = 2**32 - 1
 PARTS, PART_BITS = 4, 16
@@ -212,21 +213,23 @@ def _joined(added: Addable) -> NDArray[np.object_]:
 
 
 def _vector(rules: Rules, update: object) -> Vector | IntegerVector:
-    """An update as a flat vector: an array, or several in a list or a mapping, one after the other."""
+    """An update as a flat vector: an array, or several in a list or a mapping, one after the other.
+
+    Of several arrays of floats those of integers are left out or refused as :func:`blindsum.flatten` does.
+    """
     dim, bits = rules.spec.dim, rules.bits
     arrays = _arrays(update)
     if arrays is None:
         return as_vector(update, dim) if bits is None else as_integers(update, dim, bits)
     if bits is None:
-        found = [as_vector(array, what=f"entry {name!r}") for name, array in arrays]
-        return as_vector(np.concatenate(found), dim)
-    whole = [as_integers(array, None, bits, f"entry {name!r}") for name, array in arrays]
+        return as_vector(np.concatenate([vector for _, vector in float_entries(update)]), dim)
+    whole = [as_integers(entry.array, None, bits, f"entry {entry.name!r}") for entry in arrays]
     return as_integers(np.concatenate(whole), dim, bits)
 
 
-def _arrays(update: object) -> list[tuple[str, Any]] | None:
+def _arrays(update: object) -> list[Entry] | None:
     """The arrays of a tree of arrays with their names; ``None`` where it is something else."""
-    if not isinstance(update, Mapping | list | tuple):
+    if hasattr(update, "__array__") or not (isinstance(update, list | tuple | deque) or is_mapping(update)):
         return None
     arrays = list(entries(update))
-    return arrays if any(np.ndim(one) > 0 for _, one in arrays) else None
+    return arrays if any(np.ndim(entry.array) > 0 for entry in arrays) else None
