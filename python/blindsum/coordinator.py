@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from blindsum import _native, checks
 from blindsum.errors import StoreError
 from blindsum.pki import AnyPath, Identity, pem_files
+from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ class Coordinator:
             self.starts_from.version,
             self.starts_from.hash or "not known here",
         )
+        warn_if_rarely_opened(spec)
 
     def statuses(self, quiet_after: float = math.inf) -> Iterator[dict[str, Any] | None]:
         """Give the status of the job after every change, until the coordinator has stopped.

@@ -17,6 +17,7 @@ from blindsum.errors import ConfigError, InputError
 from blindsum.lies import Lie
 from blindsum.options import Integers
 from blindsum.rounds import Leftover
+from blindsum.sparse import warn_once_if_rarely_opened
 from blindsum.spec import JobSpec
 
 DropAt: TypeAlias = "Mapping[str | int, int] | Iterable[str]"
@@ -327,6 +328,7 @@ def simulate(
     vectors = None if updates is None else _vectors(spec, updates)
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")
+    warn_once_if_rarely_opened(spec)
     run = _native.simulate(
         spec.to_json(),
         vectors,
