@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from blindsum import _native, checks
-from blindsum.errors import InputError, StoreError
+from blindsum.errors import StoreError
 from blindsum.pki import AnyPath, Identity, pem_files
+from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class Coordinator:
         The SQLite file for rounds and models; with ``None`` they are lost when the coordinator ends. If
         :attr:`JobSpec.hides_sum`, it has only the first model: only the parties have the others.
     model
-        The model that the first sum starts from, ``dim`` elements; ``None`` starts from zeros. If the store
+        The model that the first sum starts from, ``dim`` elements; ``None`` starts from zeros. It is rounded
+        to the precision of the job's models: in float32 a number below about 1e-45 becomes 0. If the store
         has the job already, it goes on from the store's model, and the log warns.
     limits
         Limits for parties, by name, e.g. ``reconnect_grace``: seconds for which a lost party of a round may
@@ -129,7 +131,7 @@ class Coordinator:
         membership_ca: AnyPath | None = None,
     ) -> None:
         checks.job_spec(spec)
-        start = None if model is None else _first_model(model, spec.dim)
+        start = None if model is None else _first_model(model, spec)
         bounds = {name: checks.finite(f"limits.{name}", value) for name, value in (limits or {}).items()}
         self._native = _native.serve(
             spec.to_json(),
@@ -155,6 +157,7 @@ class Coordinator:
             self.starts_from.version,
             self.starts_from.hash or "not known here",
         )
+        warn_if_rarely_opened(spec)
 
     def statuses(self, quiet_after: float = math.inf) -> Iterator[dict[str, Any] | None]:
         """Give the status of the job after every change, until the coordinator has stopped.
@@ -334,14 +337,11 @@ def _shown_to_etcd(
     return pem_files(own if identity is None else identity, own_ca if ca is None else ca, None)
 
 
-def _first_model(model: object, dim: int) -> Vector:
-    """The model that a job begins with. The core rounds it to the precision of the job."""
-    from blindsum.arrays import as_vector
+def _first_model(model: object, spec: JobSpec) -> Vector:
+    """The model that a job begins with."""
+    from blindsum.first_model import first_model
 
-    start = as_vector(model, dim, "model")
-    if (index := _native.first_not_finite(start)) is not None:
-        raise InputError(f"model: coordinate {index} is not a finite number", index)
-    return start
+    return first_model(model, spec)
 
 
 def _existing(store: AnyPath) -> str:

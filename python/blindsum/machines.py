@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from blindsum import _native, checks
-from blindsum.arrays import as_vector
 from blindsum.errors import ConfigError, InputError
+from blindsum.first_model import first_model
 from blindsum.machine_events import (
     Event,
     Failed,
@@ -323,9 +323,7 @@ class ServerMachine:
             A store that is damaged, or of another specification.
         """
         checks.job_spec(spec)
-        start = None if model is None else as_vector(model, spec.dim, "model")
-        if start is not None and (index := _native.first_not_finite(start)) is not None:
-            raise InputError(f"model: coordinate {index} is not a finite number", index)
+        start = None if model is None else first_model(model, spec)
         authority, lists = authority_texts(ca, revoked)
         native = _native.ServerMachine.open(
             spec.to_json(),

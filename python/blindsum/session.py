@@ -27,6 +27,7 @@ from blindsum.errors import (
 )
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.rounds import Array, ClippingLog, Round, ZerosLog, logger
+from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec, protocols
 
 OnLost: TypeAlias = Callable[[BlindsumError], object]
@@ -179,6 +180,7 @@ class Session:
         self.spec = JobSpec.from_dict(json.loads(native.spec))
         self._clipping = ClippingLog(self.spec)
         self._zeros = ZerosLog(self.spec)
+        warn_if_rarely_opened(self.spec)
 
     def next_round(self, timeout: float | None = None) -> Round | None:
         """Wait for the next round; ``None`` if there will be no more.

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blindsum import _native, checks
-from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
+from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector, is_mapping
 from blindsum.equality import Comparable
 from blindsum.errors import ConfigError, InputError
 from blindsum.lies import Lie
 from blindsum.options import Integers
 from blindsum.rounds import Leftover
+from blindsum.sparse import warn_once_if_rarely_opened
 from blindsum.spec import JobSpec
 
 DropAt: TypeAlias = "Mapping[str | int, int] | Iterable[str]"
@@ -327,6 +328,7 @@ def simulate(
     vectors = None if updates is None else _vectors(spec, updates)
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")
+    warn_once_if_rarely_opened(spec)
     run = _native.simulate(
         spec.to_json(),
         vectors,
@@ -356,7 +358,7 @@ def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Ve
 
 def _in_order(field: str, values: object, what: str) -> list[object]:
     """The values in the order of the parties' ranks."""
-    if isinstance(values, Mapping | Set):
+    if is_mapping(values) or isinstance(values, Set):
         rule = f"must be a list of {what}, in the order of the parties, not a {type(values).__name__}"
         raise InputError(f"{field}: {rule}; give [values of party 0, of party 1, …]")
     try:
@@ -374,12 +376,13 @@ def _weights(spec: JobSpec, weights: Sequence[int], parties: int) -> list[int]:
 
 
 def _drops(drop_at: DropAt, spec: JobSpec) -> list[str]:
-    if isinstance(drop_at, Mapping):
-        return [f"{stage}:{_count(stage, count)}" for stage, count in drop_at.items()]
+    if is_mapping(drop_at):
+        counts: Mapping[str | int, int] = dict(drop_at)  # type: ignore[arg-type]
+        return [f"{stage}:{_count(stage, count)}" for stage, count in counts.items()]
     if isinstance(drop_at, str) or not isinstance(drop_at, Iterable):
         rule = f"{drop_at!r} must be a mapping of stages to counts, or a list of texts STAGE:COUNT"
         raise ConfigError("drop_at", rule)
-    drops = list(drop_at)
+    drops = list(cast("Iterable[str]", drop_at))
     for drop in drops:
         if not isinstance(drop, str):
             stage = spec.input_stage

@@ -1,6 +1,7 @@
 """What counts as an update, and when it is copied (case 43 of the abuse suite)."""
 
 import array
+from collections import deque
 from dataclasses import replace
 
 import ml_dtypes
@@ -10,6 +11,8 @@ import pytest
 import blindsum as bs
 from blindsum import rules
 from blindsum.arrays import as_integers, as_vector
+from blindsum.cli import serve
+from blindsum.first_model import first_model
 
 
 def address(data):
@@ -235,6 +238,86 @@ def test_mappings_and_sets_have_no_order_of_parties(updates):
         bs.simulate(spec, updates)
     with pytest.raises(bs.InputError, match="weights: must be a list of one whole number per party"):
         bs.simulate(spec, [np.ones(1)] * 3, weights=updates)
+
+
+class Keyed:
+    """A mapping to everybody but ``collections.abc``."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def keys(self):
+        return self.values.keys()
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, key):
+        return self.values[key]
+
+
+def test_whatever_has_keys_is_refused_as_a_list():
+    weighted = bs.JobSpec(protocol="plain", parties=3, dim=1, encoding=bs.Quantised(max_weight=10))
+    with pytest.raises(bs.InputError, match=r"weights: must be a list .* not a Keyed"):
+        bs.simulate(weighted, [np.ones(1)] * 3, weights=Keyed({1: 5, 2: 5, 3: 5}))
+    with pytest.raises(bs.InputError, match=r"updates: must be a list .* not a Keyed"):
+        bs.simulate(weighted, Keyed({1: np.ones(1)}))
+    for take in (as_vector, as_integers, rules.median):
+        with pytest.raises(bs.InputError, match="a Keyed is not an array"):
+            take(Keyed({1: 5, 2: 5}))
+
+
+@pytest.mark.parametrize("rows", [[[np.ma.masked_array([1, 2], mask=[0, 1])]], [deque([1, np.ma.masked])]])
+def test_masks_are_found_at_any_depth(rows):
+    for take in (as_integers, rules.median):
+        with pytest.raises(bs.InputError, match="fill it"):
+            take(rows)
+    with pytest.raises(bs.InputError, match="fill it"):
+        as_vector(deque([np.ma.masked_array([0.5, 0.5], mask=[0, 1])]))
+
+
+@pytest.mark.parametrize(
+    ("update", "kind"), [((x for x in [1]), "generator"), ({1}, "set"), (b"1", "bytes"), (None, "NoneType")]
+)
+def test_what_is_no_list_of_integers_is_named(update, kind):
+    with pytest.raises(bs.InputError, match=f"update: {kind} is neither an array nor a list of integers"):
+        as_integers(update, 1)
+
+
+@pytest.mark.parametrize(
+    ("clip", "rule"),
+    [
+        (np.ma.masked, r"encoding\.clip: must be a number, not masked"),
+        (np.longdouble("0.1"), r"is a longdouble; float\(x\) makes a plain number"),
+    ],
+)
+def test_numbers_that_no_file_has_are_refused(clip, rule):
+    with pytest.raises(bs.SpecError, match=rule):
+        bs.JobSpec(protocol="plain", dim=1, parties=3, encoding=bs.Quantised(clip=clip))
+
+
+def test_models_beyond_float32_are_refused_as_what_they_are():
+    spec = bs.JobSpec(protocol="plain", parties=3, dim=2)
+    with pytest.raises(
+        bs.InputError, match=r"^model: coordinate 1, 1e\+300, is beyond the range of float32; "
+    ):
+        first_model(np.array([0, 1e300]), spec)
+    with pytest.raises(bs.InputError, match=r"^--model m: coordinate 0 is not a finite number"):
+        first_model(np.array([np.nan, 0]), spec, "--model m")
+    assert first_model(np.array([0, 1e300]), spec.replace(encoding="fixed64"))[1] == 1e300
+
+
+def test_a_command_names_the_file_of_a_model_once(tmp_path):
+    path = str(tmp_path / "m.npy")
+    np.save(path, np.full(2, 1e300))
+    with pytest.raises(bs.InputError) as refused:
+        serve._model(path, bs.JobSpec(protocol="plain", parties=3, dim=2))
+    assert str(refused.value).startswith(
+        f"--model {path}: coordinate 0, 1e+300, is beyond the range of float32"
+    )
 
 
 def test_integers_that_numpy_has_no_sum_of_are_refused_readably():

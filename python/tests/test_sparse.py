@@ -99,6 +99,30 @@ def test_simulations_show_what_is_left():
     assert bs.simulate(bs.JobSpec(protocol="flashe", parties=3, dim=8)).leftovers == ()
 
 
+def warnings_of(records):
+    return [one.getMessage() for one in records if "min_contributors" in one.getMessage()]
+
+
+def test_everybody_is_warned_where_coordinates_wait_for_others(caplog):
+    spec = bs.JobSpec(protocol=bs.Flashe(density=0.1), parties=3, min_parties=3, dim=8, job="waits")
+    for _ in range(2):
+        bs.simulate(spec, np.zeros((3, 8)))
+    (text,) = warnings_of(caplog.records)
+    assert "density * parties = 0.1 * 3 = 0.3 is below 1" in text
+    assert "Take a density of 0.34 or more; or take min_contributors = 1" in text
+    caplog.clear()
+    jobs.play(spec, np.zeros(8, np.float32), lambda *_: np.zeros(8, np.float32))
+    # The coordinator and each of the parties.
+    assert len(warnings_of(caplog.records)) == 4
+
+
+@pytest.mark.parametrize("options", [{"min_contributors": 1}, {"density": 0.5}, {"density": 1.0}])
+def test_nobody_is_warned_where_they_do_not(options, caplog):
+    spec = bs.JobSpec(protocol=bs.Flashe(**{"density": 0.1} | options), parties=3, min_parties=3, dim=8)
+    bs.simulate(spec, np.zeros((3, 8)))
+    assert not warnings_of(caplog.records)
+
+
 def test_a_divisor_needs_sparse_rounds():
     with pytest.raises(bs.SpecError, match="must be left at parties where density is 1"):
         bs.JobSpec(protocol=bs.Flashe(divisor="senders"), parties=3, dim=8)

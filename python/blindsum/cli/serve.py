@@ -22,6 +22,7 @@ from blindsum.early import stop as stop_early
 
 if TYPE_CHECKING:
     from blindsum.coordinator import ModelStart
+    from blindsum.spec import JobSpec
 
 LOOK_EVERY = 0.5
 """Seconds between looks whether output that nobody read can be written now."""
@@ -193,7 +194,7 @@ def _run(options: argparse.Namespace) -> int:
             listen=options.listen,
             revoked=options.crl,
             store=options.store,
-            model=_model(options.model),
+            model=_model(options.model, spec),
             limits=limits_from(options.limit),
             stop_when_done=not options.stay,
             servers=servers_from(options.servers),
@@ -278,13 +279,20 @@ def identity_from(options: argparse.Namespace) -> Any:
     raise ConfigError("--identity", "give either --identity, or --cert and --key")
 
 
-def _model(path: str | None) -> Any:
+def _model(path: str | None, spec: JobSpec) -> Any:
+    """The model of a file, checked; ``None`` where none is named."""
+    if path is None:
+        return None
+    from blindsum.first_model import first_model
+
+    return first_model(_loaded(path), spec, f"--model {path}")
+
+
+def _loaded(path: str) -> Any:
     import numpy as np
 
     from blindsum.errors import ConfigError
 
-    if path is None:
-        return None
     try:
         return np.load(path, allow_pickle=False)
     except OSError as error:
