@@ -102,7 +102,7 @@ def test_a_fault_before_any_update_is_an_end(capsys):
 
 
 def test_whoever_leaves_with_an_update_out_is_told_and_the_cause_comes_through(capsys):
-    """The state folder is full: what ended the session is told by whoever calls, behind the line of the round."""
+    """The state folder is full: what ended the session is told behind the line of the round."""
     says = _Told(as_json=True)
     says.begins(given(FULL)[0])
     says.left()
