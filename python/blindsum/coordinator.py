@@ -7,12 +7,10 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from blindsum import _native, checks
-from blindsum.errors import StoreError
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
@@ -132,7 +130,7 @@ class Coordinator:
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else _first_model(model, spec)
-        bounds = {name: checks.finite(f"limits.{name}", value) for name, value in (limits or {}).items()}
+        bounds = {name: checks.limit(name, value) for name, value in (limits or {}).items()}
         self._native = _native.serve(
             spec.to_json(),
             listen,
@@ -142,7 +140,7 @@ class Coordinator:
             json.dumps(bounds),
             stop_when_done,
             list(servers),
-            None if results is None else checks.path("results", results),
+            None if results is None else checks.folder("results", results),
             membership,
             _shown_to_etcd(membership_identity, membership_ca, identity, ca),
         )
@@ -246,7 +244,7 @@ def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    jobs: list[dict[str, Any]] = json.loads(_native.stored_jobs(_existing(store)))
+    jobs: list[dict[str, Any]] = json.loads(_native.stored_jobs(checks.stored(store)))
     return jobs
 
 
@@ -260,7 +258,7 @@ def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, 
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(_existing(store), job, most))
+    rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(checks.stored(store), job, most))
     return rounds
 
 
@@ -296,7 +294,7 @@ def stored_faults(store: AnyPath, job: str) -> list[StoredFault]:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    return _native.stored_faults(_existing(store), job)
+    return _native.stored_faults(checks.stored(store), job)
 
 
 def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
@@ -311,7 +309,7 @@ def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    return _native.stored_model(_existing(store), job, version)
+    return _native.stored_model(checks.stored(store), job, version)
 
 
 def back_up(store: AnyPath, to: AnyPath) -> None:
@@ -325,7 +323,7 @@ def back_up(store: AnyPath, to: AnyPath) -> None:
     blindsum.StoreError
         No such store, or ``to`` exists or cannot be written.
     """
-    _native.back_up_store(_existing(store), checks.path("to", to))
+    _native.back_up_store(checks.stored(store), checks.path("to", to))
 
 
 def _shown_to_etcd(
@@ -342,10 +340,3 @@ def _first_model(model: object, spec: JobSpec) -> Vector:
     from blindsum.first_model import first_model
 
     return first_model(model, spec)
-
-
-def _existing(store: AnyPath) -> str:
-    path = checks.path("store", store)
-    if not Path(path).is_file():
-        raise StoreError(f"store {path}: no such file")
-    return path
