@@ -402,7 +402,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// Case 52: whatever at most `corrupt` liars say of whom, and wherever their names stand: an honest party is in about
-    /// half of all rounds at least, and liars that have accused honest ones are in fewer than these.
+    /// half of all rounds at least.
     #[test]
     fn case_52_liars_cost_an_honest_party_at_most_half_of_the_rounds(attack in attacks()) {
         let rounds = 600;
@@ -425,16 +425,16 @@ proptest! {
         }
     }
 
-    /// Case 52: those that accuse a party are in fewer rounds, all together, than it is.
+    /// Case 52: those that accuse a party lose at least as many rounds, all together, as it does.
     #[test]
-    fn case_52_liars_are_in_fewer_rounds_than_their_victims(attack in attacks()) {
-        let counts = attack.play(600);
+    fn case_52_liars_lose_as_many_rounds_as_their_victims(attack in attacks()) {
+        let rounds = 600;
+        let counts = attack.play(rounds);
         let honest = (0..attack.parties).filter(|party| !attack.liars.contains(party));
         for victim in honest {
             let liars = attack.targets.iter().filter(|(_, targets)| targets.contains(&victim));
-            let counts_of: Vec<u32> = liars.map(|(liar, _)| counts[*liar]).collect();
-            let together: u32 = counts_of.iter().sum();
-            prop_assert!(together <= counts[victim] * counts_of.len() as u32 || counts_of.is_empty(), "{victim}: {counts:?}");
+            let lost: u32 = liars.map(|(liar, _)| rounds - counts[*liar]).sum();
+            prop_assert!(lost >= rounds - counts[victim], "{victim}: {counts:?}");
         }
     }
 }
