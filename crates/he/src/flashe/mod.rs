@@ -18,7 +18,6 @@
 //! unless the sum is that of exactly the named survivors' ciphertexts. A ciphertext that is missing, doubled or
 //! changed, or words that the server added, escape notice with probability at most 2^-59. The module `check` has the
 //! definition and the argument.
-//! definition and the argument.
 //!
 //! **Who is trusted.** All parties hold one key, so one party together with the server reads everybody's
 //! vector, and can make checks for other sums. FLASHE suits a few organisations that distrust the server, not

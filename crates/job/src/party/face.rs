@@ -43,7 +43,6 @@ impl JobParty {
     /// this call, send nothing that the party says before two things are durable: a suspended state that was made after
     /// it, and then that state's mark. Never let two processes go on from one state. Otherwise one key could be used
     /// for two things.
-    /// could be used for two things.
     pub fn resume(
         settings: Settings,
         identity: Identity,
