@@ -405,7 +405,7 @@ class JobFields:
     dim : int
         Number of coordinates of an update.
     job : str
-        Name of the job, ``[a-z0-9._-]{1,64}``. By default ``"job"``.
+        Name of the job, ``[a-z0-9._-]{1,64}``, not of dots alone. By default ``"job"``.
     adversary : str
         Against whom the job must protect updates. ``semi-honest``: Coordinator and corrupt parties follow the
         protocol, and look at all they can; ``active``: They do whatever they like. By default ``"active"``.

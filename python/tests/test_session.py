@@ -149,7 +149,7 @@ def test_waits_may_be_limited(place):
 
 
 def test_a_name_that_no_job_has_is_refused_at_once(place):
-    for name in ("Tu mour", "", "a" * 65):
+    for name in ("Tu mour", "", "a" * 65, ".", ".."):
         # Nobody listens there: it would be tried for 120 s.
         with pytest.raises(bs.ConfigError, match="a name is 1 to 64 of a-z 0-9") as caught:
             bs.join("https://localhost:1", job=name, identity=place.identity("a"), ca=place.folder / "ca.pem")

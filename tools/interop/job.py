@@ -109,7 +109,7 @@ def _value(name: str, option: Option, value: Any) -> Any:
             raise BadJob(f"{name}: {value!r} is none of {', '.join(option.choices)}")
         return value
     if option.kind == "text":
-        if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9._-]{1,64}", value):
+        if not isinstance(value, str) or not re.fullmatch(r"(?!\.+$)[a-z0-9._-]{1,64}", value):
             raise BadJob(f"{name}: {value!r} is no name of a job")
         return value
     if option.kind == "tensors":

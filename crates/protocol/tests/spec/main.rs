@@ -49,6 +49,8 @@ fn case_24_rules_of_every_job() {
             job = String::new() => "job", "1 to 64";
             job = "a".repeat(65) => "job", "1 to 64";
             job = "Capital".into() => "job", "a-z";
+            job = ".".into() => "job", "not of dots alone";
+            job = "..".into() => "job", "not of dots alone";
             parties = 0 => "parties", "1 <= parties = 0 <= 100000";
             parties = 100_001 => "parties", "1 <= parties = 100001 <= 100000";
             min_parties = 31 => "min_parties", "min_parties = 31 <= parties = 30";

@@ -40,8 +40,8 @@ table! {
         parties: u32 = 3, within(1.0, MAX_PARTIES as f64);
         /// Number of coordinates of an update.
         dim: u64 = 1, within(1.0, MAX_DIM as f64);
-        /// Name of the job, `[a-z0-9._-]{1,64}`.
-        job: String = "job".into(), fits("^[a-z0-9._-]{1,64}$", is_name, "a name is 1 to 64 of a-z 0-9 . _ -");
+        /// Name of the job, `[a-z0-9._-]{1,64}`, not of dots alone.
+        job: String = "job".into(), fits("^(?!\\.+$)[a-z0-9._-]{1,64}$", is_name, "a name is 1 to 64 of a-z 0-9 . _ -, not of dots alone");
         /// Against whom the job must protect updates.
         adversary: Adversary = Adversary::Active;
         /// Key agreement between parties.
@@ -84,5 +84,7 @@ impl JobSpec {
 
 fn is_name(text: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
-    (1..=64).contains(&text.len()) && text.bytes().all(allowed)
+    // Of dots alone a state folder, which has the name of its job, would be another folder.
+    let dots = text.bytes().all(|b| b == b'.');
+    (1..=64).contains(&text.len()) && text.bytes().all(allowed) && !dots
 }
