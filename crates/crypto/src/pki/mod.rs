@@ -255,6 +255,7 @@ impl CertificateAuthority {
         validity: Validity,
         rng: &mut dyn CryptoRng,
     ) -> Result<String, CryptoError> {
+        check_name(name)?;
         let refuse = |why: String| CryptoError::Issue {
             what: "signing request",
             why,

@@ -142,6 +142,8 @@ fn a_request_for_another_name_or_changed_on_the_way_is_refused() {
         error.contains("asks for [DNS:clinic], must ask for DNS:hospital"),
         "{error}"
     );
+    let error = sign(&made.request, "é").unwrap_err().to_string();
+    assert!(error.starts_with("name \"é\": must be"), "{error}");
 
     let (label, mut bytes) = {
         let document = p256::pkcs8::Document::from_pem(&made.request).unwrap();
