@@ -29,7 +29,7 @@ data = np.random.default_rng().normal(0.25, 0.1, size=(250, 1000))  # yours
 
 def unweighted(model, round):
     """Return the update alone, as in jobs with a rule."""
-    return 0.5 * (data.mean(axis=0) - model)  # your training; model is a read-only float32 array
+    return 0.5 * (data.mean(axis=0) - model)  # your training; model is a read-only array of floats
 
 
 def step(model, round):
