@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from benches import timers
 from benches.provenance import Run, listed
+from blindsum.cli import Parser
 from blindsum.cli.console import markdown_table, never_fail
-from blindsum.cli.files import named
+from blindsum.cli.files import check_folder, named
 from blindsum.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def options(
     """Read the command line of the experiment of a name, which may have SPU as a peer, or time processes."""
     never_fail()
     words = sys.argv[1:] if words is None else words
-    parser = argparse.ArgumentParser(prog=f"python -m experiments.{name}", description=description)
+    parser = Parser(prog=f"python -m experiments.{name}", description=description)
     parser.add_argument("--quick", action="store_true", help="small sizes, seconds; not for quoting")
     parser.add_argument("--out", type=_folder, metavar="FOLDER", help="results (default experiments/results)")
     parser.set_defaults(spu=None)
@@ -69,7 +69,10 @@ def options(
         except ConfigError as error:
             parser.error(str(error))
     out = given.out or (QUICK_RESULTS if given.quick else RESULTS)
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        check_folder("--out", str(out))
+    except ConfigError as error:
+        parser.error(str(error))
     return Options(
         quick=given.quick,
         out=out,

@@ -8,13 +8,14 @@ import operator
 import os
 import pathlib
 
-from blindsum.errors import ConfigError, InputError, SpecError
+from blindsum.errors import ConfigError, IdentityError, InputError, SpecError, StoreError
 from blindsum.spec import JobSpec
 
 SEEDS = 2**64 - 1
 PARTIES = 2**32 - 1
 ROUNDS = 2**32 - 1
 THREADS = 1024
+MOST_LIMIT = 2**64
 
 NAMES_NOTHING = (
     "must name a file or folder, not be empty: give one, or leave it out (a variable that is not set?)"
@@ -129,13 +130,54 @@ def path(field: str, value: object) -> str:
     return text
 
 
-def store(value: object) -> str:
-    """The path of a coordinator's store.
+def name(value: object) -> str:
+    """The name of a party or server, which its files have as well; its letters are checked where it is used.
 
     Raises
     ------
     blindsum.ConfigError
-        It is empty or no path, or SQLite would take it for something else than a file.
+        It is no text.
+    blindsum.IdentityError
+        It is empty.
+    """
+    text = line("name", value)
+    if not text.strip():
+        raise IdentityError(f"name {text!r}: must not be empty; give one, e.g. hospital-a")
+    return text
+
+
+def folder(field: str, value: object) -> str:
+    """The path of a folder, which need not be there yet.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is empty or no path, or leads to a file.
+    """
+    text = path(field, value)
+    place = pathlib.Path(text)
+    there = next((one for one in (place, *place.parents) if os.path.lexists(one)), place)
+    if os.path.exists(there) and not os.path.isdir(there):
+        raise ConfigError(field, f"{text} must be a folder, and {there} is a file: give another one")
+    return text
+
+
+def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two paths lead to one file, by whatever names, also where it is not there yet."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def store(value: object) -> str:
+    """The path of a coordinator's store, which need not be there yet.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is empty or no path, SQLite would take it for something else than a file, or no file can be
+        written there.
     """
     text = path("store", value)
     name = pathlib.PurePath(text).name
@@ -145,7 +187,57 @@ def store(value: object) -> str:
             "store in memory does: give a file, e.g. job.sqlite"
         )
         raise ConfigError("store", rule)
+    around = os.path.dirname(text) or os.curdir
+    if os.path.isdir(text):
+        raise ConfigError("store", f"{text} must be a file, not a folder: give a file in it, e.g. job.sqlite")
+    if not os.path.isdir(around):
+        raise ConfigError("store", f"{text}: there is no folder {around}: make it, or give another file")
+    if os.path.exists(text) and not os.path.isfile(text):
+        raise ConfigError("store", f"{text} must be a file, and not a device or a pipe: give another one")
+    # SQLite writes files of its own beside it.
+    if not (os.access(around, os.W_OK) and (not os.path.exists(text) or os.access(text, os.R_OK | os.W_OK))):
+        raise ConfigError(
+            "store", f"{text} and its folder must be writable by this user: change that, or give another file"
+        )
     return text
+
+
+def stored(value: object) -> str:
+    """The path of a store that is there, to be read.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is empty or no path.
+    blindsum.StoreError
+        There is no such file, or it may not be read.
+    """
+    text = path("store", value)
+    advice = "give the file of `blindsum serve --store`"
+    if not os.path.exists(text):
+        raise StoreError(f"store {text}: no such file; {advice}")
+    if not os.path.isfile(text):
+        what = "a folder" if os.path.isdir(text) else "a device or a pipe"
+        raise StoreError(f"store {text}: must be a file, not {what}; {advice}")
+    if not os.access(text, os.R_OK):
+        raise StoreError(
+            f"store {text}: may not be read by this user; read it as the user of the coordinator"
+        )
+    return text
+
+
+def limit(name: str, value: object) -> float:
+    """A limit of a coordinator or server; what it may be is checked where it is used.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is not a finite number, or beyond every limit.
+    """
+    number = finite(f"limits.{name}", value)
+    if abs(number) > MOST_LIMIT:
+        raise ConfigError(f"limits.{name}", "must be from -2^64 to 2^64: no limit is beyond")
+    return number
 
 
 def weight(name: str, value: object, spec: JobSpec) -> int:

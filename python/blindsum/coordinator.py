@@ -7,12 +7,11 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from blindsum import _native, checks
-from blindsum.errors import InputError, StoreError
+from blindsum.errors import InputError
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.spec import JobSpec
 
@@ -130,7 +129,7 @@ class Coordinator:
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else _first_model(model, spec.dim)
-        bounds = {name: checks.finite(f"limits.{name}", value) for name, value in (limits or {}).items()}
+        bounds = {name: checks.limit(name, value) for name, value in (limits or {}).items()}
         self._native = _native.serve(
             spec.to_json(),
             listen,
@@ -140,7 +139,7 @@ class Coordinator:
             json.dumps(bounds),
             stop_when_done,
             list(servers),
-            None if results is None else checks.path("results", results),
+            None if results is None else checks.folder("results", results),
             membership,
             _shown_to_etcd(membership_identity, membership_ca, identity, ca),
         )
@@ -243,7 +242,7 @@ def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    jobs: list[dict[str, Any]] = json.loads(_native.stored_jobs(_existing(store)))
+    jobs: list[dict[str, Any]] = json.loads(_native.stored_jobs(checks.stored(store)))
     return jobs
 
 
@@ -257,7 +256,7 @@ def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, 
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(_existing(store), job, most))
+    rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(checks.stored(store), job, most))
     return rounds
 
 
@@ -293,7 +292,7 @@ def stored_faults(store: AnyPath, job: str) -> list[StoredFault]:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    return _native.stored_faults(_existing(store), job)
+    return _native.stored_faults(checks.stored(store), job)
 
 
 def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
@@ -308,7 +307,7 @@ def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    return _native.stored_model(_existing(store), job, version)
+    return _native.stored_model(checks.stored(store), job, version)
 
 
 def back_up(store: AnyPath, to: AnyPath) -> None:
@@ -322,7 +321,7 @@ def back_up(store: AnyPath, to: AnyPath) -> None:
     blindsum.StoreError
         No such store, or ``to`` exists or cannot be written.
     """
-    _native.back_up_store(_existing(store), checks.path("to", to))
+    _native.back_up_store(checks.stored(store), checks.path("to", to))
 
 
 def _shown_to_etcd(
@@ -342,10 +341,3 @@ def _first_model(model: object, dim: int) -> Vector:
     if (index := _native.first_not_finite(start)) is not None:
         raise InputError(f"model: coordinate {index} is not a finite number", index)
     return start
-
-
-def _existing(store: AnyPath) -> str:
-    path = checks.path("store", store)
-    if not Path(path).is_file():
-        raise StoreError(f"store {path}: no such file")
-    return path

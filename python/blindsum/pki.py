@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from blindsum import _native, checks
-from blindsum.errors import IdentityError
+from blindsum.errors import ConfigError, IdentityError
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -140,11 +140,16 @@ def init(folder: AnyPath, name: str = "Blindsum CA", algorithm: str = "ed25519",
     blindsum.IdentityError
         The folder holds a CA already.
     """
-    folder = Path(checks.path("folder", folder))
+    folder = Path(checks.folder("folder", folder))
     checks.setting("days", days, 1, MOST_DAYS)
+    checks.line("name", name)
+    checks.line("algorithm", algorithm)
     _refuse_existing(folder / "ca.pem", folder / "ca.key")
     certificate, key = _native.pki_create_authority(name, algorithm, days)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_written(folder, error) from error
     return _write_pair(folder / "ca", certificate, key).certificate
 
 
@@ -184,7 +189,8 @@ def issue(
         No such CA, a bad name, or the files exist.
     """
     checks.setting("days", days, 1, MOST_DAYS)
-    prefix = _folder(out, checks.path("ca", ca)) / name
+    checks.line("algorithm", algorithm)
+    prefix = _folder(out, checks.path("ca", ca)) / checks.name(name)
     _refuse_existing(_with_ending(prefix, ".pem"), _with_ending(prefix, ".key"))
     certificate, key = _native.pki_issue(
         _authority(ca), name, _hosts(hosts, computes), computes, algorithm, days
@@ -205,7 +211,8 @@ def request(name: str, out: AnyPath = ".", algorithm: str = "ed25519") -> Path:
     blindsum.IdentityError
         A bad name, or the files exist.
     """
-    prefix = _folder(out, out) / name
+    checks.line("algorithm", algorithm)
+    prefix = _folder(out, out) / checks.name(name)
     target, key_file = _with_ending(prefix, ".csr"), _with_ending(prefix, ".key")
     _refuse_existing(target, key_file)
     text, key = _native.pki_request(name, algorithm)
@@ -255,8 +262,13 @@ def sign(
     """
     checks.setting("days", days, 1, MOST_DAYS)
     path = Path(checks.path("request", request_file))
-    name = path.name.removesuffix(".csr") if name is None else name
+    name = checks.name(path.name.removesuffix(".csr") if name is None else name)
     target = _with_ending(_folder(out, path.parent) / name, ".pem")
+    for what, file in (("the request", path), ("the certificate of the CA", _authority_file(ca))):
+        if replace and checks.same_file(target, file):
+            raise IdentityError(
+                f"{target} is {what}, which the certificate would replace; give another folder (out) or name"
+            )
     if not replace:
         _refuse_existing(target, advice="move it away first, or renew it with --replace (replace=True)")
     text = _read(path, "signing request")
@@ -371,6 +383,8 @@ def _authority(folder: AnyPath) -> tuple[str, str]:
 def _hosts(hosts: Sequence[str] | None, computes: bool) -> list[str] | None:
     if hosts is None and not computes:
         return None
+    if hosts is not None and (isinstance(hosts, str) or not all(isinstance(one, str) for one in hosts)):
+        raise ConfigError("hosts", f"{hosts!r} must be a list of texts, e.g. ['agg.example']")
     if not hosts:
         who = "server" if computes else "coordinator"
         raise IdentityError(f"a {who} needs at least one host name or address")
@@ -384,7 +398,7 @@ def _folder(out: AnyPath | None, otherwise: AnyPath) -> Path:
 
 def _with_ending(path: Path, ending: str) -> Path:
     # Not with_suffix: names may contain dots.
-    return path.with_name(path.name + ending)
+    return Path(f"{path}{ending}")
 
 
 def _refuse_existing(*paths: Path, advice: str = "move it away first") -> None:
@@ -405,15 +419,24 @@ def _write(path: Path, text: str, mode: int) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except OSError as error:
-        raise IdentityError(f"{path}: cannot be written: {error.strerror}") from error
+        raise _not_written(path, error) from error
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def _replace(path: Path, text: str) -> None:
     new = path.with_name(path.name + ".new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: Path, error: OSError) -> IdentityError:
+    return IdentityError(
+        f"{path}: cannot be written: {error.strerror}; give a folder that this user may write to"
+    )
 
 
 def _read(path: Path, what: str) -> str:

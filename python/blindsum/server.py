@@ -74,16 +74,16 @@ class Server:
         results: AnyPath | None = None,
     ) -> None:
         checks.job_spec(spec)
-        bounds = {name: checks.finite(f"limits.{name}", value) for name, value in (limits or {}).items()}
+        bounds = {name: checks.limit(name, value) for name, value in (limits or {}).items()}
         self._native = _native.follow(
             spec.to_json(),
             list(servers),
             checks.setting("place", place, 1, 2),
             listen,
             pem_files(identity, ca, revoked),
-            checks.path("state_dir", state_dir),
+            checks.folder("state_dir", state_dir),
             json.dumps(bounds),
-            None if results is None else checks.path("results", results),
+            None if results is None else checks.folder("results", results),
         )
         self.address = self._native.address
 

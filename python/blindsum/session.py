@@ -37,6 +37,7 @@ MASK_MEMORY = 256 << 20
 """Bytes of masks that may be computed ahead, by default: enough for 2**26 words of up to 32 bits."""
 
 MOST_MASK_MEMORY = 2**63 - 1
+MPC3_SERVERS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +180,7 @@ class Session:
         self.spec = JobSpec.from_dict(json.loads(native.spec))
         self._clipping = ClippingLog(self.spec)
         self._zeros = ZerosLog(self.spec)
+        self._held: Round | BlindsumError | None = None
 
     def next_round(self, timeout: float | None = None) -> Round | None:
         """Wait for the next round; ``None`` if there will be no more.
@@ -213,6 +215,9 @@ class Session:
 
     def _next_round(self, timeout: float | None = None) -> Round | BlindsumError | None:
         """The next round, or why this party takes no part in it."""
+        if (held := self._held) is not None:
+            self._held = None
+            return held
         native = self._native.next_round(timeout)
         if native is None or isinstance(native, BlindsumError):
             return native
@@ -260,8 +265,13 @@ class Session:
         lost = self._warn if on_lost is None else on_lost
         before: Round | None = None
         while (found := self._after(before, lost)) is not None:
-            if before is not None and (error := settled(before)) is not None:
-                lost(error)
+            try:
+                if before is not None and (error := settled(before)) is not None:
+                    lost(error)
+            except BaseException:
+                # The next round has begun: it is that of the next call.
+                self._held = found
+                raise
             before = None
             if isinstance(found, BlindsumError):
                 if not isinstance(found, OF_ONE_ROUND):
@@ -418,13 +428,16 @@ def join(
         raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
     memory = checks.setting("mask_memory", mask_memory, 0, MOST_MASK_MEMORY)
     first, servers = addresses(url)
+    checks.line("job", job)
+    if server_name is not None:
+        checks.line("server_name", server_name)
     native = _native.join(
         first,
         job,
         pem_files(identity, ca, revoked),
         server_name,
         (policy or Policy()).to_json(),
-        None if state_dir is None else checks.path("state_dir", state_dir),
+        None if state_dir is None else checks.folder("state_dir", state_dir),
         float(give_up_after),
         memory,
         servers,
@@ -446,4 +459,10 @@ def addresses(url: str | Sequence[str]) -> tuple[str, list[str]]:
     servers = list(url) if isinstance(url, Sequence) else []
     if not servers or not all(isinstance(one, str) for one in servers):
         raise ConfigError("url", f"{url!r} must be a URL, or a list of three")
+    if len(servers) != MPC3_SERVERS:
+        rule = (
+            f"{len(servers)} URLs: give the three servers of an mpc3 job, in order; of every other job, e.g. "
+            "paillier, give the coordinator's URL alone"
+        )
+        raise ConfigError("url", rule)
     return servers[0], servers

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from blindsum.early import StoppedEarly
 
@@ -33,7 +33,21 @@ SUBCOMMANDS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
+    """An argument parser whose errors are one line, and name the command with its subcommand."""
+
+    def parse_known_args(
+        self, args: Iterable[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse, and refuse words that are left over here, where the subcommand is known."""
+        words = list(sys.argv[1:] if args is None else args)
+        found, rest = super().parse_known_args(words, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        for word in words[: words.index("--")] if "--" in words else words:
+            # Python 3.11 makes an empty list of it, which no command expects.
+            if word.startswith("--") and word.endswith("=--"):
+                self.error(f"argument {word.removesuffix('=--')}: '--' must not be its value")
+        return found, rest
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where to look, exit status 2."""
@@ -71,6 +85,7 @@ def _run(words: list[str]) -> int:
     )
 
     try:
+        _refuse_bytes(words)
         options = _parser(words).parse_args(words)
         status: int = options.run(options)
         sys.stdout.flush()
@@ -83,6 +98,23 @@ def _run(words: list[str]) -> int:
         raise
     except (BlindsumError, OSError) as error:
         return _complain(error, EXIT_FAILED)
+
+
+def _refuse_bytes(words: Sequence[str]) -> None:
+    """Refuse an argument that is no UTF-8: its bytes have no place in names, jobs and certificates."""
+    from blindsum.errors import ConfigError
+
+    for place, word in enumerate(words):
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            option, equals, _ = word.partition("=")
+            before = words[place - 1] if place else ""
+            named = option if equals and option.startswith("--") else before
+            name = named if named.startswith("--") else f"argument {place + 1}"
+            raise ConfigError(
+                name, f"{os.fsencode(word)!r} must be UTF-8: give a name or text that is"
+            ) from error
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

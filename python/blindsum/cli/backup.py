@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from blindsum.cli.files import check_file, named
+from blindsum.cli.files import check_file, inputs, named
 
 EXAMPLES = """\
 example:
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     """Copy."""
     from blindsum.coordinator import back_up
 
-    check_file("--out", options.out)
+    check_file("--out", options.out, inputs(options, "store"))
     back_up(options.store, options.out)
     print(f"copy of {options.store}: {options.out}")
     return 0

@@ -7,6 +7,7 @@ something goes on. With ``--json`` nothing but JSON reaches stdout.
 from __future__ import annotations
 
 import io
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -148,11 +149,29 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def never_fail() -> None:
-    """Write letters that the terminal's encoding lacks as escapes from now on, in place of a traceback."""
+    """Write from now on whatever there is to write, in place of a traceback.
+
+    Letters that the terminal's encoding lacks become escapes. What goes to a stream that is closed, as after
+    ``>&-``, is lost.
+    """
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         # What stands in its place, as in a test, takes every text.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _open_closed() -> None:
+    """Open standard streams that are closed: else the next file, such as a store, has a stream's number."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number, which is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
 def note(text: str) -> None:

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from blindsum.cli.files import check_folder, named
+from blindsum.cli.files import check_file, check_folder, inputs, named
 from blindsum.cli.stores import job_name
 
 EXAMPLES = """\
@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
         }
         if options.out is not None:
             file = Path(options.out, f"{number:03}-round-{fault.round}.bin")
+            check_file("--out", str(file), inputs(options, "store"))
             file.write_bytes(fault.evidence)
             said["file"] = str(file)
         if options.json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,8 +39,8 @@ def write_array(path: str, array: NDArray[np.generic]) -> None:
         np.save(file, array)
 
 
-def check_file(option: str, path: str | None) -> None:
-    """Refuse a file that could not be written at the end.
+def check_file(option: str, path: str | None, beside: Sequence[tuple[str, str | None]] = ()) -> None:
+    """Refuse a file that could not be written at the end, or that would replace an input of the command.
 
     Parameters
     ----------
@@ -47,12 +48,16 @@ def check_file(option: str, path: str | None) -> None:
         The option that names it, for the error.
     path
         The file; it may exist and is replaced then. ``None`` where none is asked for.
+    beside
+        The command's inputs, each with the option that names it; ``None`` where an option is not given.
 
     Raises
     ------
     blindsum.ConfigError
-        It is a folder, its folder does not exist, or it may not be written.
+        It is a folder, its folder does not exist, it may not be written, or it is an input.
     """
+    from blindsum.checks import same_file
+
     if path is None:
         return
     file = Path(path)
@@ -62,6 +67,30 @@ def check_file(option: str, path: str | None) -> None:
         raise ConfigError(option, f"{path}: there is no folder {file.parent}")
     if not os.access(file if file.exists() else file.parent, os.W_OK):
         raise ConfigError(option, f"{path} may not be written")
+    for name, given in beside:
+        if given is not None and same_file(path, given):
+            raise ConfigError(option, f"{path} is a file of {name} and would be replaced: give another one")
+
+
+def inputs(options: argparse.Namespace, *names: str) -> list[tuple[str, str | None]]:
+    """The files that these options of a command name, for :func:`check_file`; absent options have none."""
+    found: list[tuple[str, str | None]] = []
+    for name in names:
+        option = f"--{name.replace('_', '-')}"
+        path: str | None = getattr(options, name)
+        found.append((option, path))
+        if path is not None:
+            found += [(option, path + ending) for ending in _ENDINGS.get(name, ())]
+    return found
+
+
+_ENDINGS = {
+    "identity": (".pem", ".key"),
+    "membership_identity": (".pem", ".key"),
+    "ca": ("/ca.pem",),
+    "store": ("-wal", "-shm", "-journal"),
+}
+"""Endings of further files that an option names; those of a store are SQLite's."""
 
 
 def check_folder(option: str, path: str) -> None:

@@ -7,13 +7,15 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def named_as_flags(*fields: str) -> Iterator[None]:
+def named_as_flags(*fields: str, **arguments: str) -> Iterator[None]:
     """In an error about one of these settings, name the flag: ``drop_at`` is ``--drop-at``.
 
     Parameters
     ----------
     fields
         The settings whose flags have their names.
+    arguments
+        By the name of a setting, the argument or flag that sets it under another name.
 
     Raises
     ------
@@ -25,6 +27,7 @@ def named_as_flags(*fields: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        if error.field not in fields:
+        names = {field: f"--{field.replace('_', '-')}" for field in fields} | arguments
+        if error.field not in names:
             raise
-        raise ConfigError(f"--{error.field.replace('_', '-')}", error.rule) from error
+        raise ConfigError(names[error.field], error.rule) from error

@@ -35,7 +35,7 @@ def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float])
     if not options.state_dir:
         raise ConfigError("--state-dir", f"needed with --server {options.server}: no round may come twice")
     spec = spec_from_file(options.job)
-    with named_as_flags("listen", "servers", "results"):
+    with named_as_flags("listen", "servers", "results", "state_dir"):
         server = Server(
             spec,
             servers=servers_from(options.servers),

@@ -54,19 +54,22 @@ def spec_from(options: argparse.Namespace, **defaults: Any) -> JobSpec:
     return JobSpec.from_settings(settings)
 
 
-def spec_from_file(path: str) -> JobSpec:
-    """Read a specification from a TOML or JSON file: UTF-8, whatever the locale."""
+def spec_from_file(path: str, argument: str = "--job") -> JobSpec:
+    """Read a specification from a TOML or JSON file: UTF-8, whatever the locale.
+
+    Errors of the file name the ``argument`` that the path is from.
+    """
     try:
         text = texts.read(path)
         fields = _json(text) if path.lower().endswith(".json") else tomllib.loads(text)
     except OSError as error:
-        raise ConfigError("--job", f"{path} cannot be read: {error}") from error
+        raise ConfigError(argument, f"{path} cannot be read: {error}") from error
     except ValueError as error:
-        raise ConfigError("--job", f"{path}: {error}") from error
+        raise ConfigError(argument, f"{path}: {error}") from error
     except RecursionError as error:
-        raise ConfigError("--job", f"{path} {TOO_DEEP}") from error
+        raise ConfigError(argument, f"{path} {TOO_DEEP}") from error
     if not isinstance(fields, dict):
-        raise ConfigError("--job", f"{path} must hold an object of JobSpec fields")
+        raise ConfigError(argument, f"{path} must hold an object of JobSpec fields")
     return JobSpec.from_dict(fields)
 
 

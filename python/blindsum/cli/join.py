@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, log
 from blindsum.cli.examples import example
-from blindsum.cli.files import check_file, named, write_array
+from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.follow import servers_from
 from blindsum.cli.serve import identity_from
 from blindsum.cli.signals import on_hangup, stop_signals
-from blindsum.cli.training import RoundNumber, training_function
+from blindsum.cli.training import RoundNumber, training_file, training_function
 
 if TYPE_CHECKING:
     from blindsum.errors import BlindsumError, InputError, RoundUnknown
@@ -36,8 +36,9 @@ example:
 with training.py in this folder; examples/training.py:
 {training}
 
-model is a read-only float32 array. round is the number of the round, an int that also has .number and
-.parties, so that round.number is right here and in blindsum.join.
+model is a read-only array of float32, or of float64 for fixed64, integers and bits above 24. round is the
+number of the round, an int that also has .number and .parties, so that round.number is right here and in
+blindsum.join.
 
 A round that is lost (too few parties were left, this party was too slow, its policy refused the round) is
 told, and the next one is waited for. Where the update was clipped, a line says by how much, here and nowhere
@@ -151,14 +152,16 @@ def _run(options: argparse.Namespace) -> int:
     from blindsum.errors import ConfigError
     from blindsum.session import join
 
-    check_file("--out", options.out)
+    check_file("--out", options.out, inputs(options, "ca", "identity", "cert", "key", "crl"))
     if not 0 <= options.mask_memory < MOST_MIB:
         raise ConfigError("--mask-memory", f"0 <= {options.mask_memory} < {MOST_MIB} MiB must hold")
 
     log.start(options.log)
     train = training_function(options.train)
+    check_file("--out", options.out, [("--train", training_file(options.train))])
     policy = policy_from(options.policy)
-    with named_as_flags("job", "url", "servers", "server_name", "give_up_after", "location"):
+    flags = ("job", "server_name", "give_up_after", "location", "state_dir")
+    with named_as_flags(*flags, url="URL", servers="URL"):
         urls = servers_from(options.url)
         session = join(
             urls if len(urls) > 1 else options.url,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from blindsum.cli.files import check_file, named, write_array
+from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.stores import job_name
 
 EXAMPLES = """\
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     from blindsum.coordinator import stored_jobs, stored_model
     from blindsum.errors import StoreError
 
-    check_file("--out", options.out)
+    check_file("--out", options.out, inputs(options, "store"))
     jobs = {job["job"]: job for job in stored_jobs(options.store)}
     name = job_name(list(jobs), options.job)
     version = jobs[name]["model_version"] if options.version is None else options.version

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log
 from blindsum.cli.examples import example
-from blindsum.cli.files import check_file, named, write_array
+from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.follow import EMBEDDED, follow, servers_from
 from blindsum.cli.jobs import spec_from_file
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LOOK_EVERY = 0.5
 """Seconds between looks whether output that nobody read can be written now."""
+_READ = ("job", "store", "ca", "identity", "cert", "key", "crl", "membership_identity", "membership_ca")
+"""Options of files that stay what they are. Not ``model``: the final model may replace the first one."""
 #: States in which there are no more rounds, though the job is not done.
 BROKEN_OFF = ("failed", "stopped")
 
@@ -44,7 +46,7 @@ job.toml holds fields of JobSpec; examples/job.toml:
 With bits = 33 to 64 the encoding is "integers" unless it is given.
 
 Leases of parties in etcd, with a certificate for clients of etcd and the CA of etcd:
-  blindsum serve --job job.toml --ca ca.pem --identity agg --membership etcd://etcd.example:2379 \
+  blindsum serve --job job.toml --ca ca.pem --identity agg --membership etcd://etcd.example:2379 \\
     --membership-identity to-etcd --membership-ca etcd-ca.pem
 
 Of a flashe job the coordinator learns neither sums nor models: rounds that give parties the key are shown
@@ -175,7 +177,7 @@ def _run(options: argparse.Namespace) -> int:
         raise ConfigError("--state-dir", "only other servers have one; a coordinator has --store")
     if options.out and not options.store:
         raise ConfigError("--out", "needs --store, where the models are")
-    check_file("--out", options.out)
+    check_file("--out", options.out, inputs(options, *_READ))
     spec = spec_from_file(options.job)
     if options.out and spec.model_update == "none":
         raise ConfigError("--out", "the job keeps no model: model_update is none; there is --results")
@@ -376,11 +378,11 @@ class _Lines:
             self._waiting(len(status["connected"]), status["min_parties"], status["left"])
 
     def _departed(self, left: dict[str, str]) -> None:
-        """Say who has left, and why: again only for another reason."""
+        """Say who has left, and why: again for another reason, or if the party was back in between."""
         for name, reason in left.items():
             if self._left.get(name) != reason:
-                self._left[name] = reason
                 self._out.line(f"{name} has left: {reason}")
+        self._left = left
 
     def _waiting(self, here: int, least: int, left: dict[str, str]) -> None:
         if here < least and here != self._here:

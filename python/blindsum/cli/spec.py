@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if options.schema:
         print(json.dumps(json.loads(_native.job_schema()), indent=2, ensure_ascii=False))
         return EXIT_SUM
-    spec = spec_from_file(options.job)
+    spec = spec_from_file(options.job, "JOB")
     if options.json:
         names = ("hash", "quorum", "least_roster", "parameters", "server_memory", "memory")
         print(json.dumps({"spec": spec.to_dict()} | {name: getattr(spec, name) for name in names}))

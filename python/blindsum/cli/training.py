@@ -66,6 +66,11 @@ def training_function(text: str) -> Callable[..., Any]:
     return made
 
 
+def training_file(text: str) -> str | None:
+    """The file in which :func:`training_function` found ``module:function``; ``None`` if it has none."""
+    return getattr(sys.modules.get(text.partition(":")[0]), "__file__", None)
+
+
 def _module(name: str) -> Any:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
