@@ -299,7 +299,7 @@ def test_a_job_file_says_nothing_twice(command, tmp_path):
     for name, text in files.items():
         job = tmp_path / name
         job.write_text(text)
-        refused(command("spec", str(job)), "--job", name)
+        refused(command("spec", str(job)), "JOB", name)
     refused(
         command(*SIMULATE, "--set", 'tensors=[{"name": "a", "len": 9, "len": 20, "clip": 1}]'), "len", "twice"
     )
