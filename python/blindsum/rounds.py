@@ -16,6 +16,7 @@ from blindsum.equality import Comparable
 from blindsum.errors import (
     BlindsumError,
     Fault,
+    InputError,
     RoundAborted,
     RoundUnknown,
     SubmitError,
@@ -311,7 +312,8 @@ class Round:
         except RoundUnknown as error:
             self.unknown = error.with_traceback(None)
             raise self.unknown from None
-        except WaitTimeoutError:
+        except (InputError, WaitTimeoutError):
+            # The call came too early, or waited too little.
             raise
         except BlindsumError as error:
             # The session ends with it. Whoever asks again hears the same.

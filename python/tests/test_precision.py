@@ -164,7 +164,10 @@ def test_the_smallest_bound_of_fixed64_counts():
 def test_no_job_begins_with_a_model_that_is_not_finite(place, bad):
     model = np.array([0.0, 0.0, bad, 0.0])
     with (
-        pytest.raises((bs.InputError, bs.ConfigError), match="coordinate 2 is not a finite number"),
+        pytest.raises(
+            (bs.InputError, bs.ConfigError),
+            match=r"coordinate 2( is not a finite number|, 1e\+39, is beyond)",
+        ),
         place.coordinator(place.spec(parties=1), model=model),
     ):
         pass
