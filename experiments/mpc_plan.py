@@ -73,7 +73,7 @@ QUICK = Sizes(
     short=20,
     middle=200,
     long=400,
-    delays_ms=(0, 100),
+    delays_ms=(0, 20),
 )
 
 
