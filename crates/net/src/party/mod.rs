@@ -7,13 +7,13 @@
 //! use blindsum_net::Credentials;
 //! use blindsum_net::party::{Party, PartyConfig};
 //!
-//! # fn train(model: &[f32]) -> Vec<f32> { model.to_vec() }
+//! # fn train(model: &blindsum_net::Model) -> Vec<f64> { model.values().iter().collect() }
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let read = std::fs::read_to_string;
 //! let credentials = Credentials::new(read("party.pem")?, read("party.key")?, read("ca.pem")?);
 //! let mut party = Party::join(PartyConfig::new("https://agg.example:9443", "job", credentials))?;
 //! while let Some(mut round) = party.next_round()? {
-//!     let update = train(round.model().values());
+//!     let update = train(round.model());
 //!     round.submit(update, 1)?;
 //!     let result = round.result()?;
 //!     println!("{} parties", result.survivors.len());
