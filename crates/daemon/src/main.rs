@@ -21,6 +21,7 @@ mod role;
 
 use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use blindsum_net::coordinator::ConfigFile;
 use blindsum_net::{JobError, NetError, Reload};
@@ -109,6 +110,8 @@ fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> 
             hangup,
         } = signals;
         let mut stop = pin!(stop_signal(terminate, interrupt));
+        // The runtime hands out signals that have come before it wakes timers.
+        tokio::time::sleep(Duration::from_millis(1)).await;
         let health = match &program.health {
             Some(address) => Some(health::listen(address).await?),
             None => None,

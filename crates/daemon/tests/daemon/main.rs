@@ -224,7 +224,8 @@ fn a_signal_that_comes_before_anything_else_stops_it() {
     let Output { status, stderr, .. } = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&stderr);
     assert_eq!(status.code(), Some(0), "{stderr}");
-    assert!(stderr.contains("stopping"), "{stderr}");
+    assert!(stderr.contains("stopping before the start"), "{stderr}");
+    assert!(!stderr.contains("listening"), "{stderr}");
 }
 
 #[test]
