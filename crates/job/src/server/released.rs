@@ -5,24 +5,22 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use blindsum_protocol::{Fault, FaultKind, Round, RoundKind};
+use blindsum_protocol::{Fault, FaultKind, Round, RoundKind, ServerRole};
 use tracing::warn;
 
 use super::joining::ReadyParty;
+use super::trouble::grown;
 use super::{Halt, Lead, Parts};
 use crate::actor::Time;
 use crate::released::{MAX_RELEASES, Release, Releases, bound, compare, model_key, standing};
 use crate::store::StoredJob;
 use crate::{foreign, pb};
 
-/// The longest pause between two rounds that may not be opened, in pauses after failed rounds.
-const MAX_PAUSES: u32 = 12;
-
 /// The coordinator's memory of results that were opened.
 pub(super) struct Opened {
     pub releases: Arc<Releases>,
-    /// Releases that other servers know of and this one does not.
-    told: Vec<Release>,
+    /// Releases that other servers know of and this one does not, by who says so.
+    told: Vec<(ServerRole, Release)>,
     /// The latest round whose result counts; 0 if there is none.
     last_counted: u64,
     /// Whether a server has refused to open the result of the round under way.
@@ -52,9 +50,12 @@ impl Opened {
             warning: String::new(),
         }
     }
-}
 
-impl Opened {
+    /// A server begins anew, and what it said before does not bind any more.
+    pub fn begins_anew(&mut self, role: ServerRole) {
+        self.told.retain(|(by, _)| *by != role);
+    }
+
     /// A round has ended for another reason than that its result may not be opened.
     pub fn tried_otherwise(&mut self) {
         self.waiting = None;
@@ -78,8 +79,8 @@ impl Lead {
     fn known_releases(&self) -> Vec<Release> {
         let model = self.model_key();
         let mut known = self.opened.releases.of_model(&model);
-        let told = self.opened.told.iter().filter(|it| it.model == model);
-        known.extend(told.cloned());
+        let told = self.opened.told.iter().map(|(_, release)| release);
+        known.extend(told.filter(|it| it.model == model).cloned());
         known
     }
 
@@ -121,7 +122,7 @@ impl Lead {
     }
 
     /// A server does not open the result of a round, and says which earlier one is in the way.
-    pub(super) fn refuses_to_open(&mut self, refusal: &pb::RoundRefused) {
+    pub(super) fn refuses_to_open(&mut self, role: ServerRole, refusal: &pb::RoundRefused) {
         if refusal.code() != pb::RoundRefusalCode::RoundRefusalPolicy {
             return;
         }
@@ -140,7 +141,7 @@ impl Lead {
             .iter()
             .all(|it| it.survivors != release.survivors)
         {
-            self.opened.told.push(release);
+            self.opened.told.push((role, release));
             let older = self.opened.told.len().saturating_sub(MAX_RELEASES);
             self.opened.told.drain(..older);
         }
@@ -180,11 +181,7 @@ impl Lead {
         warn!(job = %self.name, %reason, "waits for other parties");
         self.opened.warning = reason;
         self.publish(None);
-        let pauses = 1u32
-            .checked_shl(rounds)
-            .unwrap_or(MAX_PAUSES)
-            .min(MAX_PAUSES);
-        let pause = self.parts.settings.reconnect_grace * pauses;
+        let pause = grown(self.parts.settings.reconnect_grace, rounds);
         self.pause(pause, |_| false).await
     }
 

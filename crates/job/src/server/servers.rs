@@ -124,6 +124,7 @@ impl Lead {
         self.unpublished = true;
         self.changed = self.hand.now();
         self.resume_server(role, hello);
+        self.opened.begins_anew(role);
         if let Some(counted) = self.last_counted() {
             self.tell_server(role, over(counted, "it has a result", true).into());
         }
@@ -197,7 +198,7 @@ impl Lead {
             Frame::RoundRefused(refusal) => {
                 let number = self.running.as_ref().map(|running| running.number());
                 if number == Some(refusal.round) {
-                    self.refuses_to_open(&refusal);
+                    self.refuses_to_open(role, &refusal);
                     let reason = format!("refused by the server: {}", foreign(&refusal.reason));
                     self.drop_seat(refusal.round, Seat::Server(role), &reason);
                 }

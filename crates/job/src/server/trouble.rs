@@ -47,10 +47,16 @@ impl Trouble {
 
     /// The job waits for somebody or something once more; gives for how long.
     fn wait(&mut self, grace: Duration) -> Duration {
-        let factor = 1u32.checked_shl(self.pauses).unwrap_or(u32::MAX);
+        let pause = grown(grace, self.pauses);
         self.pauses = self.pauses.saturating_add(1);
-        grace.saturating_mul(factor).min(MAX_PAUSE)
+        pause
     }
+}
+
+/// A pause that was doubled so many times, up to the longest one.
+pub(super) fn grown(grace: Duration, times: u32) -> Duration {
+    let factor = 1u32.checked_shl(times).unwrap_or(u32::MAX);
+    grace.saturating_mul(factor).min(MAX_PAUSE)
 }
 
 impl Lead {
@@ -87,8 +93,10 @@ impl Lead {
 
     /// A round that came to nothing and has lost some of its parties was lost with these: the next one begins without them,
     /// unless rounds were lost with all of its parties since the latest result. Whoever accuses somebody had to leave, and
-    /// whoever was found to misbehave sits out already: a round that was lost with these alone has failed. Where a
-    /// round does not need everybody, who had no update to give may have one for the next: the job waits a while and asks again.
+    /// whoever was found to misbehave sits out already: a round that was lost with these alone has failed.
+    ///
+    /// Whoever had no update to give may have one for the next round, unless each round needs everybody: the job waits a while
+    /// and asks again.
     pub(super) fn without_lost(&mut self, number: u64, halt: Halt) -> Halt {
         let (Halt::Aborted(reason), Some(running)) = (&halt, &self.running) else {
             return halt;

@@ -2,6 +2,7 @@
 //! after it has learned the result.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use blindsum_job::records::Records;
 use blindsum_job::released::Release;
@@ -191,6 +192,33 @@ fn case_67_a_job_that_can_open_nothing_ends_when_its_patience_does() {
     assert!(reason.contains("party-0"), "{reason}");
 }
 
+/// The patience is that of one wait: where a round began in between, and ended for another reason, it is counted anew.
+#[test]
+fn case_67_patience_is_counted_anew_once_a_round_has_begun() {
+    let mut job = standing_still(THIRD);
+    let began = job.now.time;
+    let until = |job: &mut Ensemble, seconds| {
+        let end = began + Duration::from_secs(seconds);
+        play_until(job, "its time", |job| job.now.time >= end);
+    };
+    until(&mut job, 2000);
+    job.hosts[0].lost = false;
+    job.start_again(0);
+    job.play_to_round();
+    job.kill(5);
+    job.lose(0);
+    until(&mut job, 5000);
+    assert_eq!(job.status().state, JobState::Running);
+    assert!(
+        job.status().warning.contains("may have a result"),
+        "{}",
+        job.status().warning
+    );
+    play_until(&mut job, "the end", |job| {
+        job.status().state == JobState::Failed
+    });
+}
+
 /// The coordinator that is started again has not forgotten, and a server neither.
 #[test]
 fn case_67_what_was_opened_is_remembered_by_those_that_start_again() {
@@ -251,4 +279,24 @@ fn case_67_a_server_tells_the_coordinator_what_is_in_the_way() {
     );
     assert!(aborted[0].faults.is_empty(), "nobody is blamed");
     assert_eq!(ended(&job, RoundState::Done)[0].survivors.len(), 5);
+}
+
+/// What a server says binds until it begins anew: one that lied and was mended costs nobody its place.
+#[test]
+fn case_67_what_a_server_said_goes_with_its_process() {
+    let mut job = Ensemble::new(mpc3(Adversary::Active, 8, 1), 1);
+    let release = Release {
+        round: 1,
+        model: format!("0 {}", job.status().model_hash),
+        survivors: names(0..7),
+    };
+    let record = serde_json::to_vec(&[release]).unwrap();
+    job.hosts[8].records.replace(RELEASED, &[&record]).unwrap();
+    play_until(&mut job, "a refusal", |job| {
+        !ended(job, RoundState::Aborted).is_empty()
+    });
+    job.hosts[8].records.remove(RELEASED).unwrap();
+    job.kill(8);
+    job.play();
+    assert_eq!(ended(&job, RoundState::Done)[0].survivors.len(), 8);
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use blindsum_job::pb::coordinator_frame::Frame;
+use blindsum_job::pb::{self, RoundRefusalCode};
 use blindsum_job::report::{JobState, RoundState};
 use blindsum_job::server::Input;
 use blindsum_job::store::Store;
@@ -130,6 +131,54 @@ fn rounds_go_on_without_parties_that_crash_in_a_loop() {
     assert!(status.rounds_done >= 15, "{status:?}");
     assert!(scene.now.time - begun < Duration::from_secs(300));
     finish(&mut scene);
+}
+
+/// Whoever has no update to give costs the others a round at most, and is in the next one as everybody is.
+#[test]
+fn who_sits_a_round_out_is_in_the_next_one() {
+    for code in [
+        RoundRefusalCode::RoundRefusalSitsOut,
+        RoundRefusalCode::RoundRefusalInput,
+    ] {
+        // Five of six are needed in a round of six.
+        let mut scene = Scene::new(spec(6, 4), 1);
+        scene.connect_all();
+        let mut declined = 0;
+        while declined < 2 {
+            scene.play_with(&[0, 1, 2, 3]);
+            let mut is_quiet = true;
+            for party in 4..6 {
+                for frame in scene.frames_to(party) {
+                    is_quiet = false;
+                    match frame {
+                        Frame::RoundOffer(offer) => {
+                            let ready = scene.parties[party].ready(&scene.job.clone(), offer.round);
+                            scene.frame(party, ready);
+                        }
+                        Frame::RoundStart(start) => {
+                            declined += 1;
+                            let refused = pb::RoundRefused {
+                                round: start.round,
+                                code: code.into(),
+                                ..Default::default()
+                            };
+                            scene.frame(party, refused);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            if is_quiet {
+                scene.wait();
+            }
+        }
+        finish(&mut scene);
+        let rounds = scene.store.rounds(&scene.job.spec().job, 100).unwrap();
+        let round = |number| rounds.iter().find(|it| it.number == number).unwrap();
+        assert_eq!(round(1).state, RoundState::Aborted, "{code:?}");
+        assert_eq!(round(2).state, RoundState::Done, "{code:?}");
+        assert_eq!(round(2).survivors.len(), 6, "{code:?}");
+    }
 }
 
 /// Where every party crashes sooner or later, with no result between, something else is wrong: the job fails in the end.
