@@ -1,16 +1,21 @@
 //! A session that ends by itself while an update is out: its caller is never told that the update does not count, and
 //! whoever leaves says why.
 
-use std::sync::mpsc::channel;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use crate::common::logs::lines;
 use crate::common::proxy::Proxy;
 use crate::common::three::{Three, mpc3};
 use crate::common::*;
-use blindsum_net::party::{Absence, Departure, NextRound, Party, PartyConfig, Policy, RoundHandle};
+use blindsum_crypto::pki::{Kind, Validity};
+use blindsum_net::party::{
+    Absence, Departure, NextRound, Party, PartyConfig, Policy, RoundHandle, RoundResult,
+};
 use blindsum_net::report::RoundState;
-use blindsum_net::{JobError, NetError, NoUpdateTaken};
+use blindsum_net::{Credentials, JobError, NetError, NoUpdateTaken, WallClock};
 use blindsum_protocol::{JobSpec, ProtocolName};
 
 /// The protocols whose rounds differ most: what is sent with an update, and who learns the sum.
@@ -191,6 +196,101 @@ fn case_54_a_coordinator_that_does_not_know_a_round_does_not_say_that_it_had_no_
     let error = round.result().unwrap_err();
     assert!(is_unknown(&error), "{error}");
     assert!(error.to_string().contains("nothing is known of it"));
+}
+
+/// Three parties that give their updates when they are told to, one of them with a certificate that soon ends.
+struct Held(Vec<(Sender<()>, Played)>);
+
+impl Held {
+    fn back(pki: &Pki, url: &str) -> Self {
+        let own = |name| match name {
+            "d" => {
+                let validity = Validity {
+                    not_before: now() - 60,
+                    not_after: now() + 3600,
+                };
+                pki.issue(name, &Kind::Party, validity)
+            }
+            name => pki.party(name),
+        };
+        let start = |name| {
+            let (go_on, waits) = channel::<()>();
+            let update = move |_| {
+                let _ = waits.recv_timeout(PATIENCE);
+                vec![1.0f32; 5]
+            };
+            (go_on, run_party(party_config(url, own(name)), update))
+        };
+        Self(["b", "c", "d"].map(start).into())
+    }
+
+    /// What the round gave them.
+    fn finish(self) -> Vec<Result<RoundResult, NetError>> {
+        let (go_on, parties): (Vec<_>, Vec<_>) = self.0.into_iter().unzip();
+        go_on.iter().for_each(|go_on| go_on.send(()).unwrap());
+        let ended = parties.into_iter().map(|party| party.join().unwrap());
+        ended.map(|rounds| rounds.unwrap().remove(0)).collect()
+    }
+}
+
+/// Hours later by the clock of this party.
+fn hours_later(credentials: Credentials, hours: &Arc<AtomicU64>) -> Credentials {
+    let hours = hours.clone();
+    let passed = move || hours.load(Ordering::Relaxed) * 3_600;
+    credentials.with_clock(WallClock::new(move || (now() + passed()) * 1000))
+}
+
+/// The certificate of another party ends while a round is under way, and a line breaks: the round goes on with those with
+/// whom it began.
+#[test]
+fn case_54_a_certificate_that_ends_amid_a_round_is_no_reason_to_leave_it() {
+    for protocol in PROTOCOLS {
+        let (pki, spec) = (Pki::new(6), patient(protocol, 1));
+        let coordinator = Running::start(&pki, vec![spec.clone()], None);
+        let (proxy, hours) = (Proxy::to(coordinator.port), Arc::<AtomicU64>::default());
+        let others = Held::back(&pki, &coordinator.url());
+        let own = hours_later(pki.party("a"), &hours);
+        let mut party = Party::join(party_config(&proxy.url(), own)).unwrap();
+        let mut round = submitted(&mut party, 1.0);
+        wait_until_out(&coordinator, "a", &spec);
+        hours.store(2, Ordering::Relaxed);
+        proxy.cut();
+        coordinator.wait("test", |status| !status.connected.contains(&"a".into()));
+        coordinator.wait("test", |status| status.connected.contains(&"a".into()));
+        for ended in others.finish() {
+            assert_eq!(ended.unwrap().survivors.len(), 4, "{protocol}");
+        }
+        let own = round.result().unwrap();
+        assert_eq!(own.survivors.len(), 4, "{protocol}");
+    }
+}
+
+/// The state folder cannot be written any more once the update is out. That ends the party, and says nothing of the round.
+#[test]
+fn case_54_whose_state_folder_fails_with_its_update_out_is_not_told_that_it_does_not_count() {
+    for protocol in [ProtocolName::SecAggPlus, ProtocolName::Fssa] {
+        let (pki, spec) = (Pki::new(7), patient(protocol, 1));
+        let coordinator = Running::start(&pki, vec![spec.clone()], None);
+        let others = Held::back(&pki, &coordinator.url());
+        let folder = tempfile::tempdir().unwrap();
+        let config = config_in(folder.path(), &coordinator.url(), &pki.party("a"));
+        let mut party = Party::join(config).unwrap();
+        let mut round = submitted(&mut party, 1.0);
+        wait_until_out(&coordinator, "a", &spec);
+        std::fs::remove_dir_all(folder.path()).unwrap();
+        let results = others.finish();
+        let error = round.result().unwrap_err();
+        assert!(is_unknown(&error), "{protocol}: {error}");
+        assert!(error.to_string().contains("state folder"), "{error}");
+        let counts = |ended: &RoundResult| ended.survivors.iter().any(|name| name == "a");
+        assert!(results.iter().flatten().all(counts), "{protocol}");
+        // The session ends with what it was.
+        let ended = party.next_round().map(drop).unwrap_err();
+        assert!(
+            matches!(ended, NetError::Job(JobError::State { .. })),
+            "{ended}"
+        );
+    }
 }
 
 #[test]
