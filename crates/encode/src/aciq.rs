@@ -31,21 +31,24 @@ use crate::{Divisor, EncodeError, Encoding, Rounding};
 ///
 /// where C is the bound in the job. `power` is a decaying average, p of the first round and then (power + p) / 2. `peak`
 /// is s of the first round and then max(s, peak / 2). c = C before the first round, and after a round with s >= 3/4 * c:
-/// somebody may have been cut off in it, so that it tells nothing, and both begin anew. Where c was below C, and rounding alone
-/// does not explain s, the same may follow from the same updates again: after the kth such round the bound is C for
-/// 8 * 4^k rounds. Rounding adds to s at most S steps, or S half steps where it is to nearest; in a sparse round, as many as
-/// parties sent a coordinate.
+/// somebody may have been cut off in it, so that it tells nothing, and both begin anew.
+///
+/// Where c was below C, and rounding alone does not explain s, the same may follow from the same updates again: after the
+/// kth such round the bound is C for 8 * 4^k rounds. Rounding adds to s at most S steps, or S half steps where it is to
+/// nearest; in a sparse round, as many as parties sent a coordinate.
 ///
 /// A tensor whose mean is all 0 keeps both with stochastic rounding. With rounding to nearest such a mean says that no
 /// value was above half a level, which is c / 2 at most: the next bound is c / 2, so that small updates are seen in the
 /// end however wide C is.
 ///
 /// **The law**: updates that do not grow are not cut off, and after a jump one round is cut off at most; no bound follows
-/// from values that were. Updates that cancel in the sum, as those of parties with different data do near the optimum, are cut
-/// off in a round now and then, and more seldom each time. Why the peak: nobody sees from a mean whether n parties have a coordinate in common or one
-/// party has it alone, whose value is up to S times that of the mean. A bound below it would cut the party off, the next
-/// mean would be smaller for it, and so would the next bound, until nothing is left. Twice, because a coordinate can
-/// meet values of other sign, and grow.
+/// from values that were. Updates that cancel in the sum, as those of parties with different data do near the optimum, are
+/// cut off in a round now and then, and more seldom each time.
+///
+/// Why the peak: nobody sees from a mean whether n parties have a coordinate in common or one party has it alone, whose
+/// value is up to S times that of the mean. A bound below it would cut the party off, the next mean would be smaller for
+/// it, and so would the next bound, until nothing is left. Twice, because a coordinate can meet values of other sign, and
+/// grow.
 ///
 /// The limits of the law: values that cancel almost exactly in the sum once they are cut off are not seen. With weights S
 /// is that of the lightest party there can be. It is n where all have the largest weight, and up to W otherwise: then
