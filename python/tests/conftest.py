@@ -16,6 +16,26 @@ import blindsum as bs
 from blindsum import _native, pki
 from blindsum.testing.cluster import OTHER_SERVERS, free_ports
 
+
+class Keyed:
+    """A mapping to everybody but ``collections.abc``, as PyTorch's ``ParameterDict``."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def keys(self):
+        return self.values.keys()
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, key):
+        return self.values[key]
+
+
 QUICK = {"join_deadline": 2.0, "stage_deadline": 5.0, "input_deadline": 10.0}
 
 TRAINING = """

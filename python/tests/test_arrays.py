@@ -7,6 +7,7 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
+from conftest import Keyed
 
 import blindsum as bs
 from blindsum import rules
@@ -238,25 +239,6 @@ def test_mappings_and_sets_have_no_order_of_parties(updates):
         bs.simulate(spec, updates)
     with pytest.raises(bs.InputError, match="weights: must be a list of one whole number per party"):
         bs.simulate(spec, [np.ones(1)] * 3, weights=updates)
-
-
-class Keyed:
-    """A mapping to everybody but ``collections.abc``."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def keys(self):
-        return self.values.keys()
-
-    def __iter__(self):
-        return iter(self.values)
-
-    def __len__(self):
-        return len(self.values)
-
-    def __getitem__(self, key):
-        return self.values[key]
 
 
 def test_whatever_has_keys_is_refused_as_a_list():

@@ -163,11 +163,9 @@ def test_the_smallest_bound_of_fixed64_counts():
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39])
 def test_no_job_begins_with_a_model_that_is_not_finite(place, bad):
     model = np.array([0.0, 0.0, bad, 0.0])
+    what = r", 1e\+39, is beyond the range of float32" if np.isfinite(bad) else " is not a finite number"
     with (
-        pytest.raises(
-            (bs.InputError, bs.ConfigError),
-            match=r"coordinate 2( is not a finite number|, 1e\+39, is beyond)",
-        ),
+        pytest.raises(bs.InputError, match=f"coordinate 2{what}"),
         place.coordinator(place.spec(parties=1), model=model),
     ):
         pass

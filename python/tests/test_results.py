@@ -24,8 +24,11 @@ from experiments.measure import Case, cost
 from experiments.wan import MODELS
 
 MADE_BY = {
+    "aciq-bounds": "aciq_bounds",
     "attacks": "attacks",
+    "flashe-density": "flashe_density",
     "flashe-he": "flashe_wan",
+    "flashe-regression": "flashe_regression",
     "flashe-wan": "flashe_wan",
     "fssa": "fssa",
     "fssa-secagg": "fssa_secagg",

@@ -5,6 +5,7 @@ from collections import OrderedDict, deque, namedtuple
 import ml_dtypes
 import numpy as np
 import pytest
+from conftest import Keyed
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -215,25 +216,6 @@ def test_a_tree_that_contains_itself_is_refused():
     for take in (bs.flatten, lambda tree: bs.unflatten(np.ones(1), tree)):
         with pytest.raises(bs.InputError, match="entry 'again': is nested more than 100 deep"):
             take(tree)
-
-
-class Keyed:
-    """A mapping to everybody but ``collections.abc``, as PyTorch's ``ParameterDict``."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def keys(self):
-        return self.values.keys()
-
-    def __iter__(self):
-        return iter(self.values)
-
-    def __len__(self):
-        return len(self.values)
-
-    def __getitem__(self, key):
-        return self.values[key]
 
 
 def test_whatever_has_keys_is_a_mapping():
