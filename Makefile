@@ -48,6 +48,7 @@ experiments: .state/bench ## Repeat the experiments of the papers, into experime
 	$(BIN)/python -m experiments.fssa_secagg
 	$(BIN)/python -m experiments.flashe_wan
 	$(BIN)/python -m experiments.flashe_density
+	$(BIN)/python -m experiments.flashe_regression
 	$(BIN)/python -m experiments.aciq_bounds
 	$(BIN)/python -m experiments.taylor_noise
 	$(BIN)/python -m experiments.mpc_tables
