@@ -10,11 +10,16 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
 
+import hypothesis
 import pytest
 
 import blindsum as bs
 from blindsum import _native, pki
 from blindsum.testing.cluster import OTHER_SERVERS, free_ports
+
+# A busy machine takes its time.
+hypothesis.settings.register_profile("busy", deadline=None)
+hypothesis.settings.load_profile("busy")
 
 
 class Keyed:
