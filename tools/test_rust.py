@@ -1,12 +1,12 @@
-"""Runs the Rust tests, each with a time limit, and names those that reach it.
+"""Runs the Rust tests, some binaries at a time, each test with a time limit, and names those that reach it.
 
     python3 tools/test_rust.py [--limit 300] [argument of `cargo test` ...]
     python3 tools/test_rust.py --locked -p blindsum-net --test rounds -- case_05
 
-Output and exit status are those of `cargo test`, which starts every test binary, and every documentation
-test, through this file. A test that runs for longer than the limit ends its binary: the names of the tests
-that were at it are printed and the run fails. So does a binary that says nothing for that long. Whatever a
-binary has started is killed when it ends.
+Output and exit status are those of `cargo test --no-fail-fast`, which builds the test binaries, and starts
+every documentation test through this file. What a binary prints comes out when it has ended. A test that runs
+for longer than the limit ends its binary: the names of the tests that were at it are printed and the run fails.
+So does a binary that says nothing for that long. Whatever a binary has started is killed when it ends.
 
 The test harness says when a test has been running for a minute, which is where the clock is read; a limit
 below a minute therefore counts as one.
@@ -25,6 +25,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 
 LIMIT = 300.0
@@ -36,15 +38,98 @@ SLOW = re.compile(rb"^test (.+) has been running for over 60 seconds\s*$")
 # What a test prints past the harness may stand before its name.
 DONE = re.compile(rb"test (.+?)(?: - should panic)? \.\.\. \w+")
 RUNNER = "BLINDSUM_TEST_LIMIT"
+# Options that choose what `cargo test` builds; documentation tests are run where none is given.
+CHOOSING = re.compile(r"--(lib|bins?|tests?|examples?|bench(es)?|all-targets)(=|$)")
 
 
-def cargo(arguments: list[str], limit: float) -> int:
-    """Run `cargo test`, which runs its binaries through this file."""
-    runner = json.dumps([sys.executable, str(Path(__file__).resolve())])
-    command = ["cargo", "test", "--config", f"target.'cfg(all())'.runner = {runner}", *arguments]
+@dataclass(frozen=True)
+class Binary:
+    """A test binary, as cargo has built it."""
+
+    path: Path
+    source: Path
+    package: Path
+
+    def run(self, arguments: list[str], environment: dict[str, str]) -> tuple[int, bytes]:
+        """Its exit status, and what it prints."""
+        command = [sys.executable, str(Path(__file__).resolve()), str(self.path), *arguments]
+        own = {"CARGO_MANIFEST_DIR": str(self.package)}
+        done = subprocess.run(
+            command,
+            cwd=self.package,
+            env=environment | own,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+    def __str__(self) -> str:
+        return f"{self.source.relative_to(self.package)} ({self.path.name})"
+
+
+def cargo(options: list[str], arguments: list[str], limit: float) -> int:
+    """Build the test binaries and run them; then the documentation tests."""
     # Most tests over the network wait. With a single thread the harness does not say that a test is slow.
     threads = max(2, int(os.environ.get("RUST_TEST_THREADS") or 3 * (os.cpu_count() or 1)))
     environment = os.environ | {RUNNER: str(limit), "RUST_TEST_THREADS": str(threads)}
+    options = [option for option in options if option != "--no-fail-fast"]
+    status = 0
+    if "--doc" not in options:
+        binaries = built(options)
+        if binaries is None:
+            return FAILED
+        status = run_all(binaries, arguments, environment)
+    if "--doc" in options or not any(CHOOSING.match(option) for option in options):
+        runner = json.dumps([sys.executable, str(Path(__file__).resolve())])
+        command = ["cargo", "test", "--config", f"target.'cfg(all())'.runner = {runner}", "--no-fail-fast"]
+        kind = [] if "--doc" in options else ["--doc"]
+        status = wait([*command, *kind, *options, "--", *arguments], environment) or status
+    return status
+
+
+def built(options: list[str]) -> list[Binary] | None:
+    """The test binaries, the largest first; `None` where they do not build."""
+    command = ["cargo", "test", "--no-run", "--message-format=json-render-diagnostics", *options]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        return None
+    binaries = []
+    for line in done.stdout.splitlines():
+        it = json.loads(line)
+        if it["reason"] == "compiler-artifact" and it["profile"]["test"] and it["executable"]:
+            source, package = Path(it["target"]["src_path"]), Path(it["manifest_path"]).parent
+            binaries.append(Binary(Path(it["executable"]), source, package))
+    # The largest ones hold most tests and the network; they shall not be the last, alone.
+    return sorted(binaries, key=lambda binary: binary.path.stat().st_size, reverse=True)
+
+
+def run_all(binaries: list[Binary], arguments: list[str], environment: dict[str, str]) -> int:
+    """Run the binaries, as many at a time as there are processors; the exit status."""
+    paths = subprocess.run(
+        ["rustc", "--print", "target-libdir"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    libraries = [paths.stdout.strip(), os.environ.get("LD_LIBRARY_PATH", "")]
+    environment = environment | {"LD_LIBRARY_PATH": ":".join(filter(None, libraries))}
+    status = 0
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        runs = {pool.submit(binary.run, arguments, environment): binary for binary in binaries}
+        try:
+            for number, done in enumerate(as_completed(runs), 1):
+                failed, printed = done.result()
+                print(f"     Running {runs[done]}, {number} of {len(runs)}", flush=True)
+                sys.stdout.buffer.write(printed)
+                sys.stdout.buffer.flush()
+                status = FAILED if failed else status
+        except KeyboardInterrupt:
+            # It reaches the runners as well, which end by themselves.
+            pool.shutdown(cancel_futures=True)
+            return 128 + signal.SIGINT
+    return status
+
+
+def wait(command: list[str], environment: dict[str, str]) -> int:
+    """Run a command; its exit status."""
     process = subprocess.Popen(command, env=environment)
     while True:
         # Ctrl-C reaches cargo and the runners as well, which end by themselves.
@@ -138,7 +223,7 @@ def main() -> int:
     given = sys.argv[1:]
     end = given.index("--") if "--" in given else len(given)
     options, arguments = parser.parse_known_args(given[:end])
-    return cargo([*arguments, *given[end:]], options.limit)
+    return cargo(arguments, given[end + 1 :], options.limit)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import argparse
 import importlib
 import json
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -66,6 +67,8 @@ def render(value: object, indent: int = 0) -> str:
 
 def text_of(topic: str) -> str:
     """Text of one vector file."""
+    if str(HERE) not in sys.path:
+        sys.path.insert(0, str(HERE))
     return render(importlib.import_module(f"model.{topic}").vectors()) + "\n"
 
 
@@ -75,11 +78,12 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help="only these; default: all")
     arguments = parser.parse_args()
-    sys.path.insert(0, str(HERE))
+    topics = arguments.topics or TOPICS
     status = 0
-    for topic in arguments.topics or TOPICS:
+    with ProcessPoolExecutor() as processes:
+        texts = list(processes.map(text_of, topics))
+    for topic, text in zip(topics, texts, strict=True):
         path = HERE / f"{topic}.json"
-        text = text_of(topic)
         if not arguments.check:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:

@@ -151,7 +151,8 @@ impl Party {
         }
     }
 
-    fn learn(&mut self, certificates: &[bytes::Bytes]) {
+    /// Certificates come once to a connection.
+    pub fn learn(&mut self, certificates: &[bytes::Bytes]) {
         for certificate in certificates {
             let name = fingerprint(certificate);
             self.known.insert(name, certificate.to_vec());

@@ -157,6 +157,7 @@ fn who_sits_a_round_out_is_in_the_next_one() {
                         }
                         Frame::RoundStart(start) => {
                             declined += 1;
+                            scene.parties[party].learn(&start.certificates);
                             let refused = pb::RoundRefused {
                                 round: start.round,
                                 code: code.into(),
