@@ -5,7 +5,7 @@
 
 Output and exit status are those of `cargo test --no-fail-fast`, which builds the test binaries, and starts
 every documentation test through this file. What a binary prints comes out when it has ended. A test that runs
-for longer than the limit ends its binary: the names of the tests that were at it are printed and the run fails.
+for longer than the limit ends its binary: the names of the tests at it are printed and the run fails.
 So does a binary that says nothing for that long. Whatever a binary has started is killed when it ends.
 
 The test harness says when a test has been running for a minute, which is where the clock is read; a limit

@@ -115,7 +115,7 @@ fn case_12_campaign_with_a_lying_coordinator() {
 
 /// Abuse case 52: beside ten honest parties one that lies all the time, or now and then, spoils few rounds: who opens no
 /// nonce sits out 1, 2, 4, 8 and then 16 rounds, so that five rounds of 45 come to nothing.
-/// `cargo bench -p blindsum-bench --bench liar` measures it over more rounds.
+/// `cargo bench -p blindsum-sim --bench liar` measures it over more rounds.
 fn beside_ten_honest_parties(protocol: ProtocolName) {
     for lie in [0.1, 0.5, 1.0] {
         let spec = JobSpec {

@@ -1,6 +1,6 @@
 //! What one member that lies costs ten honest ones: the rounds of 200 that give no result.
 //!
-//! `cargo bench -p blindsum-bench --bench liar` runs one job for each protocol, and for each chance with which a frame of
+//! `cargo bench -p blindsum-sim --bench liar` runs one job for each protocol, and for each chance with which a frame of
 //! the liar is a lie. Nothing in it depends on the machine.
 #![allow(missing_docs)]
 

@@ -2,7 +2,7 @@
 //! and with liars. Everything before it happens once, and is then replayed to new servers.
 //!
 //! ```text
-//! cargo bench -p blindsum-bench --bench recovery -- 300 1000
+//! cargo bench -p blindsum-protocol --bench recovery -- 300 1000
 //! ```
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use blindsum_protocol::{
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-#[path = "../../protocol/src/testing.rs"]
+#[path = "../src/testing.rs"]
 #[allow(dead_code)]
 mod testing;
 

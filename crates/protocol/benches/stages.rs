@@ -5,7 +5,7 @@
 //! machine made of it. Pages are the minor faults of one party, where the system counts them.
 //!
 //! ```text
-//! cargo bench -p blindsum-bench --bench stages -- 262144
+//! cargo bench -p blindsum-protocol --bench stages -- 262144
 //! ```
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use blindsum_protocol::{
     ServerIndex, ServerRole, SparseInput,
 };
 
-#[path = "../../protocol/src/testing.rs"]
+#[path = "../src/testing.rs"]
 #[allow(dead_code)]
 mod testing;
 
