@@ -170,7 +170,7 @@ fn correction<K: Kernel>(kernel: &K, factors: usize) -> K::Block {
 }
 
 /// A block in Montgomery form, raised to a secret exponent.
-fn power<K: Kernel>(kernel: &K, base: K::Block, exponent: &[u64]) -> K::Block {
+pub(super) fn power<K: Kernel>(kernel: &K, base: K::Block, exponent: &[u64]) -> K::Block {
     let mut one = kernel.one().clone();
     kernel.multiply(&mut one, kernel.r_squared());
     let mut table = vec![one, base];

@@ -1,9 +1,11 @@
 //! Secret primes.
 
 use blindsum_crypto::CryptoRng;
-use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
-use crypto_bigint::{Limb, NonZero, Odd, Uint};
+use crypto_bigint::{Limb, NonZero, Uint};
 use zeroize::Zeroizing;
+
+use super::kernel::{Kernel, power};
+use super::portable::Portable;
 
 /// Rounds of Miller and Rabin's test. Of random candidates of 1024 bits or more that pass 8 of them, fewer than one in
 /// 2^150 is composite: Damgård, Landrock and Pomerance, "Average case error estimates for the strong probable prime
@@ -68,11 +70,14 @@ fn is_prime<const W: usize>(number: &Uint<W>, rng: &mut dyn CryptoRng) -> bool {
 /// Whether a number n that is 3 mod 4 passes Miller and Rabin's test to a base a: a^((n−1)/2) is 1 or −1. Bases 0 and 1
 /// count as passed.
 pub(super) fn passes<const W: usize>(number: &Uint<W>, base: &Uint<W>) -> bool {
-    let odd: Odd<Uint<W>> = number.to_odd().expect_copied("3 mod 4");
-    let params = Zeroizing::new(FixedMontyParams::new(odd));
+    let modulo = Portable::<W>::new(number.as_words());
     let half = Zeroizing::new(number.shr_vartime(1));
-    let form = Zeroizing::new(FixedMontyForm::new(base, &params));
-    let power = Zeroizing::new(form.pow(&half).retrieve());
-    let minus_one = number.wrapping_sub(&Uint::ONE);
-    *power == Uint::ONE || *power == minus_one || *base <= Uint::ONE
+    let mut block = modulo.load(base.as_words());
+    modulo.multiply(&mut block, modulo.r_squared());
+    let mut raised = power(&modulo, block, half.as_words());
+    modulo.multiply(&mut raised, modulo.one());
+    let mut power = Zeroizing::new([0; W]);
+    modulo.store(&raised, &mut *power);
+    let minus_one = Zeroizing::new(number.wrapping_sub(&Uint::ONE));
+    *power == Uint::<W>::ONE.to_words() || *power == minus_one.to_words() || *base <= Uint::ONE
 }

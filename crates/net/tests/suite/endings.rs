@@ -272,12 +272,15 @@ fn case_54_whose_state_folder_fails_with_its_update_out_is_not_told_that_it_does
         let (pki, spec) = (Pki::new(7), patient(protocol, 1));
         let coordinator = Running::start(&pki, vec![spec.clone()], None);
         let others = Held::back(&pki, &coordinator.url());
-        let folder = tempfile::tempdir().unwrap();
-        let config = config_in(folder.path(), &coordinator.url(), &pki.party("a"));
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("state");
+        let config = config_in(&folder, &coordinator.url(), &pki.party("a"));
         let mut party = Party::join(config).unwrap();
         let mut round = submitted(&mut party, 1.0);
         wait_until_out(&coordinator, "a", &spec);
-        std::fs::remove_dir_all(folder.path()).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        // A folder that is missing is made anew.
+        std::fs::write(&folder, "no folder").unwrap();
         let results = others.finish();
         let error = round.result().unwrap_err();
         assert!(is_unknown(&error), "{protocol}: {error}");
