@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments import output
+from vectors.model.aciq import Tensor, factor
 
 Array = NDArray[np.float64]
 
@@ -18,8 +19,6 @@ ROUNDS = 40
 SETTLED = 20
 CLIP = 100.0
 """The job's bound, in standard deviations of an update."""
-FACTORS = {16: 5.9382, 8: 3.9240, 4: 2.5591}
-"""With which a Gaussian loses least, in standard deviations (`vectors/aciq.json`)."""
 
 
 def rounded(values: Array, bound: float, bits: int, rounding: str, rng: np.random.Generator) -> Array:
@@ -34,24 +33,15 @@ def rounded(values: Array, bound: float, bits: int, rounding: str, rng: np.rando
 def bounds(bits: int, parties: int, rounding: str) -> tuple[float, float]:
     """The bound once it has settled, in standard deviations, and the part of rounds with the job's own."""
     rng = np.random.default_rng([bits, parties])
-    power = peak = 0.0
+    tensor = Tensor(DIM, CLIP, rounding=rounding)
     found = []
     for number in range(ROUNDS):
-        bound = CLIP
-        if peak > 0:
-            bound = min(CLIP, max(CLIP / 2**20, FACTORS[bits] * power**0.5, 2 * peak))
+        bound = tensor.bound(bits)
         if number >= SETTLED:
             found.append(bound)
         updates = rng.normal(size=(parties, DIM))
         mean = np.mean([rounded(update, bound, bits, rounding, rng) for update in updates], axis=0)
-        largest, squares = parties * float(np.abs(mean).max()), parties * float(np.mean(mean**2))
-        if largest == 0:
-            if rounding == "nearest":
-                power, peak = power / 4, bound / 4
-        elif largest >= 0.75 * bound:
-            power = peak = 0.0
-        else:
-            power, peak = squares if power == 0 else (power + squares) / 2, max(largest, peak / 2)
+        tensor.observe_dense(bits, mean.tolist(), parties, parties)
     return float(np.median(found)), float(np.mean(np.asarray(found) == CLIP))
 
 
@@ -69,8 +59,8 @@ def main(words: Sequence[str] | None = None) -> None:
                         "parties": parties,
                         "rounding": rounding,
                         "bound": bound,
-                        "best": FACTORS[bits],
-                        "lost": float(np.log2(bound / FACTORS[bits])),
+                        "best": factor(bits),
+                        "lost": float(np.log2(bound / factor(bits))),
                         "whole": whole,
                     }
                 )

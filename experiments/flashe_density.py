@@ -96,9 +96,9 @@ def main(words: Sequence[str] | None = None) -> None:
         "the mean of a round, *opened* the part of its coordinates that are not 0, *left over* the norm of "
         "what one party has not sent at the end."
     )
-    output.write_page(
-        options, "flashe-density.md", "Density in sparse flashe", [about, table(rows)], timed=False
-    )
+    parts = [about, table(rows)]
+    title = "Density in sparse flashe"
+    output.write_page(options, "flashe-density.md", title, parts, timed=False, seeded=False)
 
 
 if __name__ == "__main__":

@@ -103,10 +103,13 @@ def cell(value: Any) -> Any:
     return f"{value:.5g}" if isinstance(value, float) else value
 
 
-def write_page(options: Options, name: str, title: str, parts: Sequence[str], timed: bool = True) -> None:
+def write_page(
+    options: Options, name: str, title: str, parts: Sequence[str], timed: bool = True, seeded: bool = True
+) -> None:
     """Write a page of results: title, command, where the numbers come from, and the parts."""
     head = [f"# {title}", f"Written by `{options.run.command}`.", listed(options.run.row)]
-    fixed = "No number here depends on the machine: nothing is timed, and seeds are fixed."
+    seeds = "seeds are fixed" if seeded else "but parties round at random, so that the next run gives others"
+    fixed = f"No number here depends on the machine: nothing is timed, {'and ' if seeded else ''}{seeds}."
     page = options.out / name
     page.write_text("\n\n".join([*head, *([] if timed else [fixed]), *parts]) + "\n")
     print(page)
