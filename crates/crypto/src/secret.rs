@@ -8,6 +8,9 @@ use crate::CryptoError;
 
 /// `N` secret bytes: moved, never copied, compared in constant time and wiped when dropped.
 ///
+/// They lie in a place of their own on the heap. What is moved within the stack leaves its bytes where it was, and they
+/// can get into other memory from there: with the unused bytes of a value that is put into a box later.
+///
 /// ```
 /// let secret = blindsum_crypto::secret::Secret::from([7u8; 32]);
 /// assert_eq!(secret.expose(), &[7; 32]);
@@ -23,13 +26,13 @@ use crate::CryptoError;
 /// let copy = secret.clone(); // nor copied
 /// ```
 #[derive(ZeroizeOnDrop)]
-pub struct Secret<const N: usize>([u8; N]);
+pub struct Secret<const N: usize>(Box<[u8; N]>);
 
 impl<const N: usize> Secret<N> {
     /// Draws `N` bytes from `rng`.
     pub fn generate(rng: &mut dyn CryptoRng) -> Self {
-        let mut secret = Self([0; N]);
-        rng.fill_bytes(&mut secret.0);
+        let mut secret = Self::zeroed();
+        rng.fill_bytes(&mut *secret.0);
         secret
     }
 
@@ -44,15 +47,24 @@ impl<const N: usize> Secret<N> {
 
     /// An all-zero secret to be filled in place, so that no copy stays behind.
     pub(crate) fn zeroed() -> Self {
-        Self([0; N])
+        Self(Box::new([0; N]))
     }
 }
 
 /// Takes over the bytes. An array is copied when it is moved: wipe the original where that matters.
 impl<const N: usize> From<[u8; N]> for Secret<N> {
     fn from(mut bytes: [u8; N]) -> Self {
-        let secret = Self(bytes);
+        let secret = Self::from(&bytes);
         bytes.zeroize();
+        secret
+    }
+}
+
+/// Copies the bytes to where they are kept, with no other copy on the way.
+impl<const N: usize> From<&[u8; N]> for Secret<N> {
+    fn from(bytes: &[u8; N]) -> Self {
+        let mut secret = Self::zeroed();
+        secret.0.copy_from_slice(bytes);
         secret
     }
 }
@@ -62,21 +74,19 @@ impl<const N: usize> TryFrom<&[u8]> for Secret<N> {
     type Error = CryptoError;
 
     fn try_from(bytes: &[u8]) -> Result<Self, CryptoError> {
-        let mut secret = Self::zeroed();
-        if bytes.len() != N {
-            return Err(CryptoError::SecretLength {
+        let exact: Result<&[u8; N], _> = bytes.try_into();
+        exact
+            .map(Self::from)
+            .map_err(|_| CryptoError::SecretLength {
                 expected: N,
                 got: bytes.len(),
-            });
-        }
-        secret.0.copy_from_slice(bytes);
-        Ok(secret)
+            })
     }
 }
 
 impl<const N: usize> ConstantTimeEq for Secret<N> {
     fn ct_eq(&self, other: &Self) -> subtle::Choice {
-        self.0.ct_eq(&other.0)
+        self.0.ct_eq(&*other.0)
     }
 }
 

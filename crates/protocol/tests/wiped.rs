@@ -232,7 +232,7 @@ fn delivered_key(canary: &[u8; 32]) {
 fn job_key(rig: &Rig) -> Secret<32> {
     let kept = rig.cohort.vaults[1].read().unwrap().contents.unwrap();
     // Behind the version.
-    Secret::from(*kept[1..].first_chunk().unwrap())
+    Secret::from(kept[1..].first_chunk::<32>().unwrap())
 }
 
 /// The key of a job and what is derived from it, in rounds that parties encrypt, are restarted in, decrypt and leave.

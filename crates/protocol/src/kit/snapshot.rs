@@ -56,6 +56,10 @@ impl<'a> Reader<'a> {
     }
 
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], FaultKind> {
+        self.array_ref().copied()
+    }
+
+    fn array_ref<const N: usize>(&mut self) -> Result<&'a [u8; N], FaultKind> {
         let bytes = self.bytes(N)?;
         bytes
             .try_into()
@@ -80,7 +84,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn secret(&mut self) -> Result<Secret<32>, FaultKind> {
-        Ok(Secret::from(self.array()?))
+        Ok(Secret::from(self.array_ref()?))
     }
 
     pub fn share(&mut self) -> Result<Share, FaultKind> {

@@ -91,7 +91,7 @@ pub fn explicit_hash(salt: &Secret<SALT_LEN>, packed: &[u8]) -> [u8; 32] {
 }
 
 fn stream(seed: &Secret<SEED_LEN>, sign: Sign) -> MaskStream {
-    MaskStream::new(MaskSeed::from(Secret::from(*seed.expose())), sign)
+    MaskStream::new(MaskSeed::from(Secret::from(seed.expose())), sign)
 }
 
 /// One component of a sum of vectors.

@@ -172,7 +172,7 @@ impl ValiditySharing {
     fn deal_masks(&self, seed: &Secret<32>, columns: &mut [Option<&mut [u8]>]) {
         let (k, l) = (self.parameters().threshold(), self.parameters().packing());
         let stream = [MaskStream::new(
-            MaskSeed::from(Secret::from(*seed.expose())),
+            MaskSeed::from(Secret::from(seed.expose())),
             Sign::Add,
         )];
         for repetition in 0..REPETITIONS {
@@ -329,7 +329,7 @@ fn share_rows(
         witness.read(&rows, first, out);
         Ok::<(), SharingError>(())
     };
-    let seed = MaskSeed::from(Secret::from(*seed.expose()));
+    let seed = MaskSeed::from(Secret::from(seed.expose()));
     Ok(sharing.share(seed, read, columns)?)
 }
 

@@ -4,7 +4,6 @@
 //! [`KeyState`] ([`KeyState::SAVED`]).
 
 use blindsum_crypto::seal::StorageKey;
-use blindsum_crypto::secret::Secret;
 use blindsum_he::flashe::{EncryptionTicket, HighWaterMark, JobKey, KeyState};
 use zeroize::Zeroizing;
 
@@ -134,7 +133,7 @@ pub(super) fn delivered(
     vault: &dyn Vault,
 ) -> Result<HeldKey, FaultKind> {
     let mut reader = Reader::new(bytes);
-    let key = JobKey::from(Secret::from(reader.array()?));
+    let key = JobKey::from(reader.secret()?);
     let made = u64::from_be_bytes(reader.array()?);
     reader.end()?;
     let held = HeldKey::new(key, made, now, vault)?;
@@ -163,6 +162,8 @@ pub(super) fn storage_key(vault: &dyn Vault) -> Result<Option<StorageKey>, Fault
 
 #[cfg(test)]
 mod tests {
+    use blindsum_crypto::secret::Secret;
+
     use super::*;
     use crate::{JobSpec, MemoryVault};
 

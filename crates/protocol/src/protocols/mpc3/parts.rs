@@ -59,7 +59,7 @@ impl PartKey {
 
     /// Adds the mask of this key to the words, or takes it off.
     fn mask(&self, words: &mut Words, sign: Sign) {
-        let seed = MaskSeed::from(Secret::from(*self.0.expose()));
+        let seed = MaskSeed::from(Secret::from(self.0.expose()));
         let lanes = words.len();
         apply_masks(&[MaskStream::new(seed, sign)], 0, words.tile_mut(0..lanes));
     }
@@ -185,7 +185,7 @@ pub(super) fn put_together(
     let (salts, _) = salts.as_chunks::<LEN>();
     let (masked, keys) = third.split_at_checked(shape.packed_len()).ok_or_else(cut)?;
     let (keys, _) = keys.as_chunks::<LEN>();
-    let wrapped = PartKey(Secret::from(*keys.get(place).ok_or_else(cut)?));
+    let wrapped = PartKey(Secret::from(keys.get(place).ok_or_else(cut)?));
     let last = PartKey(Secret::from(wrapped.wrapped(round, key)));
     let mut sum = Words::unpack(shape.width, shape.lanes, masked).map_err(wrong)?;
     last.mask(&mut sum, Sign::Sub);

@@ -71,9 +71,9 @@ impl AwaitOthers {
         } = &*self.circle;
         let key = line.open(from, WRAP, wrap)?;
         let blame = |kind| Fault::party(from, kind);
-        let key: [u8; 32] = (key.as_slice().try_into())
+        let key = Secret::try_from(key.as_slice())
             .map_err(|_| blame(FaultKind::malformed("vector key", "it has 32 bytes")))?;
-        let opened = StorageKey::from(Secret::from(key)).open(VECTOR, vector);
+        let opened = StorageKey::from(key).open(VECTOR, vector);
         let opened = opened.map_err(|_| {
             let rule = "not what the party has sealed for all";
             Fault::server_or(from, FaultKind::malformed("seal", rule))

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use blindsum_crypto::secret::Secret;
 use blindsum_he::flashe::{JobKey, RoundKey, Shape, Survivors};
 use blindsum_math::words::TileMut;
 use rand_core::CryptoRng;
@@ -93,13 +92,12 @@ pub(super) fn restore(
     state: &[u8],
 ) -> Result<Box<dyn ClientStage>, FaultKind> {
     let mut reader = Reader::new(state);
-    let bytes = Zeroizing::new(reader.array::<32>()?);
+    let job_key = JobKey::from(reader.secret()?);
     reader.end()?;
     if stage != 0 {
         let rule = "flashe keeps no state after its only answer";
         return Err(FaultKind::Snapshot(rule.into()));
     }
-    let job_key = JobKey::from(Secret::from(*bytes));
     Ok(Box::new(AwaitSum {
         key: job_key.round(setup.round.number(), setup.round.key_context()),
         shape: shape_of(&setup.round)?,

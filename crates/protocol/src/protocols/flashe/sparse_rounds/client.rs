@@ -102,9 +102,7 @@ pub(crate) fn restore(
 
 /// The key of the job, and what is derived from it for the round.
 struct Keys {
-    /// In a place of its own: it goes from one stage to the next, and what is moved out of the memory of a stage
-    /// is not wiped there.
-    job: Box<JobKey>,
+    job: JobKey,
     round: RoundKey,
     order: Permutation,
 }
@@ -113,11 +111,7 @@ impl Keys {
     fn new(setup: &ClientSetup, job: JobKey) -> Result<Self, FaultKind> {
         let round = job.round(setup.round.number(), setup.round.key_context());
         let order = round.permutation(setup.round.job().lanes())?;
-        Ok(Self {
-            job: Box::new(job),
-            round,
-            order,
-        })
+        Ok(Self { job, round, order })
     }
 }
 

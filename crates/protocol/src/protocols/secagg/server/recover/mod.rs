@@ -248,7 +248,7 @@ impl<'a> Recovery<'a> {
             .filter_map(|holder| held.get(holder))
             .collect();
         let secret = self.weights(holders)?.reconstruct(&shares);
-        Ok(secret.is_ok_and(|secret| self.verify(owner, Secret::from(*secret)).is_some()))
+        Ok(secret.is_ok_and(|secret| self.verify(owner, Secret::from(&*secret)).is_some()))
     }
 
     /// Computes the weights of t holders, unless they are known.
@@ -283,7 +283,7 @@ impl<'a> Recovery<'a> {
             .get(holders)?
             .reconstruct(&shares)
             .ok()?;
-        self.verify(owner, Secret::from(*secret))
+        self.verify(owner, Secret::from(&*secret))
     }
 
     /// Checks a rebuilt secret against what its owner published.
