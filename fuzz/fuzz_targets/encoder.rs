@@ -19,6 +19,7 @@ struct Case {
     fixed: bool,
     weight: u32,
     max_weight: u32,
+    tells_reach: bool,
     parties: u32,
     tensors: Vec<(u8, f64)>,
     dim: Option<u64>,
@@ -61,6 +62,7 @@ fuzz_target!(|case: Case| {
         max_weight: case.max_weight,
         parties: case.parties as usize,
         tensors,
+        tells_reach: case.tells_reach,
     };
     let Ok(encoding) = spec.validate() else {
         return;
@@ -97,6 +99,7 @@ fn encode_integers(case: &Case, values: &[u64]) {
         max_weight: case.max_weight,
         parties: case.parties as usize,
         tensors: Vec::new(),
+        tells_reach: false,
     };
     let Ok(encoding) = spec.validate() else {
         return;

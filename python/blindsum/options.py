@@ -329,9 +329,10 @@ class Quantised(Encoding):
         Bound on a coordinate or on the L2 norm, by ``clipping``. By default ``1.0``.
     clipping : str
         What ``clip`` bounds. ``tensor``: Every coordinate of a tensor; ``l2``: The L2 norm of the whole
-        vector; ``aciq``: Every coordinate of a tensor, at most: from the second round on the bound is found
-        from the means of earlier rounds and never wider than ``clip`` (FLASHE §5.2). Updates that do not grow
-        are not cut off; after a jump one round is. By default ``"tensor"``.
+        vector; ``aciq``: Every coordinate of a tensor, at most: from the second round on the bound follows
+        from how far the coordinates of the parties went in earlier rounds, and is never wider than ``clip``.
+        Updates that at most double from round to round are not cut off; after a larger jump one round is.
+        Everybody learns how many parties were above parts of the bound. By default ``"tensor"``.
     max_norm : float
         Bound on the L2 norm of an update as it is sent; 0 has none. By default ``0.0``.
     rounding : str

@@ -216,8 +216,22 @@ class JobSpec(JobFields):
         return None if clip is None else float(clip)
 
     @property
+    def norm_bound(self) -> float | None:
+        """The L2 norm that longer updates are scaled down to; None where norms have no bound.
+
+        With ``clipping = "l2"`` it is ``clip``. With ``max_norm`` it is less than that, by what rounding may
+        add: no update is *sent* with a norm above ``max_norm``.
+        """
+        bound = self._checked["norm_bound"]
+        return None if bound is None else float(bound)
+
+    @property
     def max_error(self) -> float:
         """The most by which a coordinate of the mean of a round differs from that of the clipped updates.
+
+        An update is clipped where its norm is scaled down to the bound that the job names, ``max_norm`` or
+        ``clip`` of ``clipping = "l2"``, and then its coordinates to ``clip``. With ``max_norm`` the parties
+        scale it down further, to :attr:`norm_bound`, and this bound counts that.
 
         It holds wherever a mean is given: :meth:`Round.result` at a party, ``blindsum join --out``, the
         files of ``--results``, :attr:`SimulationResult.mean`. It counts what the encoding rounds and, where

@@ -57,6 +57,33 @@ def test_what_does_not_grow_is_not_cut_off(protocol, kind):
         assert (result.clipped, np.linalg.norm(result.mean) / true) == (0, pytest.approx(1, abs=0.05))
 
 
+CANCELLING = [[1, -0.6, 0], [1, -0.3, -0.3], [1, -1, 0], [1, 1, -0.8, -0.8], [1, -0.999, 0]]
+"""A number of each party: less than half of the largest is left of them in the sum, or nothing."""
+
+
+@pytest.mark.parametrize("protocol", ["plain", "secagg", "secagg+", "fssa", "pss", "flashe", "sparse"])
+@pytest.mark.parametrize("numbers", CANCELLING)
+def test_values_that_cancel_are_not_cut_off(protocol, numbers):
+    sparse = protocol == "sparse"
+    of_all = np.array(numbers, float)[:, None]
+    one, everywhere = np.zeros((len(numbers), 40)), np.repeat(of_all, 40, 1)
+    one[:, 5] = of_all[:, 0]
+    for rows in [one, everywhere][: 1 if sparse else 2]:
+        for rounding in ("nearest", "stochastic"):
+            spec = bs.JobSpec(
+                protocol=bs.Flashe(density=0.1, min_contributors=1) if sparse else protocol,
+                parties=len(rows),
+                dim=40,
+                encoding=bs.Quantised(clip=10.0, bits=8, clipping="aciq", rounding=rounding),
+            )
+            for rounds in (3, 20):
+                result = bs.simulate(spec, rows, rounds=rounds)
+                assert result.exact
+                assert result.clipped == 0
+                # The bound is not above eight times the largest, and a step of it is what rounding may add.
+                assert np.abs(result.mean - rows.mean(0)).max() <= spec.max_error * 8 / 10 * 1.01
+
+
 @pytest.mark.parametrize("weights", [[1, 1000, 1000], [1, 30, 1], [1000, 1000, 1000]])
 def test_a_light_party_is_not_cut_off(weights):
     rows = np.zeros((3, 10))

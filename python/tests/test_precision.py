@@ -94,6 +94,24 @@ def test_parties_have_the_mean_and_the_model_within_the_bound(place, partner, pr
             assert error_of(other.wait()[-1], spec, weights) <= spec.max_error
 
 
+@pytest.mark.parametrize(("bits", "rounding"), [(8, "nearest"), (8, "stochastic"), (16, "stochastic")])
+@pytest.mark.parametrize("size", [0.2, 0.499, 0.5, 0.9, 5.0])
+def test_norms_are_scaled_down_within_the_bound(bits, rounding, size):
+    """By the caller's own arithmetic, which knows of max_norm and not of what rounding needs."""
+    encoding = bs.Quantised(clip=1.0, bits=bits, max_norm=0.5, rounding=rounding)
+    spec = bs.JobSpec(protocol="secagg", parties=3, dim=500, encoding=encoding)
+    update = np.zeros(500)
+    update[:2] = 0.6 * size, -0.8 * size
+    result = bs.simulate(spec, [update] * 3, seed=1)
+    own = update * min(1.0, 0.5 / size)
+    assert np.abs(result.mean - own).max() <= spec.max_error
+    assert 0 < spec.norm_bound < 0.5
+    exact = update * min(1.0, spec.norm_bound / size)
+    assert np.abs(result.mean - exact).max() <= spec.max_error - (0.5 - spec.norm_bound)
+    assert spec.replace(encoding=bs.Quantised()).norm_bound is None
+    assert spec.replace(encoding=bs.Quantised(clipping="l2", clip=2.0)).norm_bound == 2.0
+
+
 @pytest.mark.parametrize("bits", [16, 24, 25, 32])
 def test_sparse_rounds_take_float64_as_float64(bits):
     protocol = {"name": "flashe", "density": 0.5, "min_contributors": 1}

@@ -111,7 +111,7 @@ def rounds(setting: Setting) -> list[dict[str, Any]]:
     listed = []
     for number in range(1, setting.job.rounds + 1):
         before, mean, survivors = model.hash(), setting.mean(number), setting.survivors(number)
-        model.take(mean, len(survivors))
+        model.take(mean, [])
         listed.append(
             {
                 "number": number,

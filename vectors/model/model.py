@@ -42,11 +42,7 @@ class Model:
 
     def __post_init__(self) -> None:
         tensors = self.job.tensors or (Tensor("", self.job.dim, self.job.clip),)
-        self.history = (
-            [aciq.Tensor(t.len, t.clip, rounding=self.job.rounding) for t in tensors]
-            if self.job.clipping == "aciq"
-            else []
-        )
+        self.history = [aciq.Tensor(t.len, t.clip) for t in tensors] if self.job.clipping == "aciq" else []
 
     def parts(self) -> list[bytes]:
         """What is hashed."""
@@ -57,8 +53,8 @@ class Model:
         """The name of the model."""
         return framed_hash("blindsum model", *self.parts())
 
-    def take(self, mean: list[float], survivors: int) -> None:
-        """The model after a round."""
+    def take(self, mean: list[float], reached: list[int]) -> None:
+        """The model after a round in which the coordinates of each tensor went so far."""
         if self.job.model_update == "none":
             return
         added = [value + step for value, step in zip(self.values, mean, strict=True)]
@@ -67,11 +63,8 @@ class Model:
             added = [single(value) for value in added]
         self.values = mean if self.job.model_update == "replace" else added
         self.version += 1
-        rest = mean
-        for tensor in self.history:
-            of_tensor, rest = rest[: tensor.length], rest[tensor.length :]
-            scale = aciq.scale_of(survivors, survivors, 1)
-            tensor.observe_dense(self.job.bits, of_tensor, survivors, scale)
+        for tensor, far in zip(self.history, reached, strict=True):
+            tensor.observe(far)
 
     def shown(self) -> dict[str, object]:
         """What the file says of it."""
@@ -90,13 +83,13 @@ def fine(label: str, count: int = 5) -> list[float]:
     return [int.from_bytes(digest[:8], "little") / 2**63 - 1.0 for digest in digests]
 
 
-def grown(job: Job, first: list[float], means: list[tuple[int, list[float]]]) -> dict[str, object]:
-    """A model and those after it, by the survivors of each round and their mean."""
+def grown(job: Job, first: list[float], means: list[tuple[list[int], list[float]]]) -> dict[str, object]:
+    """A model and those after it, by how far coordinates went in each round, and the mean."""
     model = Model(job, first)
     start, rounds = model.shown(), []
-    for survivors, mean in means:
-        model.take(mean, survivors)
-        rounds.append({"survivors": survivors, "mean": reals(job, mean).hex(), "model": model.shown()})
+    for reached, mean in means:
+        model.take(mean, reached)
+        rounds.append({"reached": reached, "mean": reals(job, mean).hex(), "model": model.shown()})
     return {"spec": said(job), "first": start, "rounds": rounds}
 
 
@@ -122,24 +115,26 @@ def vectors() -> dict[str, object]:
     flashe = Job(job="hidden", protocol="flashe", dim=5)
     return {
         "models": [
-            grown(job, edges, [(3, [-0.0, -0.0, SMALLEST, -1.0, 2.0**-25]), (2, values_of("add", 5))]),
-            grown(replace(job, model_update="replace"), edges, [(2, values_of("replace", 5))]),
-            grown(replace(job, model_update="none"), [], [(3, values_of("none", 5))]),
-            grown(replace(job, model_update="none"), edges, [(3, values_of("none", 5))]),
+            grown(job, edges, [([], [-0.0, -0.0, SMALLEST, -1.0, 2.0**-25]), ([], values_of("add", 5))]),
+            grown(replace(job, model_update="replace"), edges, [([], values_of("replace", 5))]),
+            grown(replace(job, model_update="none"), [], [([], values_of("none", 5))]),
+            grown(replace(job, model_update="none"), edges, [([], values_of("none", 5))]),
             grown(
                 powers,
                 zeros,
                 [
-                    (3, values_of("one", 23)),
-                    (2, values_of("two", 23, 0.01)),
-                    (3, [*zeros[3:], 0.5, 0.25, 0.125]),
+                    ([2, 0], values_of("one", 23)),
+                    ([1, 4], values_of("two", 23, 0.01)),
+                    ([3, 1], [*zeros[3:], 0.5, 0.25, 0.125]),
                 ],
             ),
-            grown(replace(job, clipping="aciq"), edges, [(3, values_of("whole", 5))]),
-            grown(replace(job, bits=24), edges, [(3, values_of("narrow", 5))]),
-            grown(replace(job, bits=25), WIDE, [(3, fine("wide")), (2, fine("wider"))]),
-            grown(replace(job, bits=32, clipping="aciq"), WIDE, [(3, fine("history")), (2, fine("more"))]),
-            grown(replace(job, encoding="fixed64", model_update="replace"), WIDE, [(3, fine("fixed"))]),
+            grown(replace(job, clipping="aciq"), edges, [([1], values_of("whole", 5))]),
+            grown(replace(job, bits=24), edges, [([], values_of("narrow", 5))]),
+            grown(replace(job, bits=25), WIDE, [([], fine("wide")), ([], fine("wider"))]),
+            grown(
+                replace(job, bits=32, clipping="aciq"), WIDE, [([0], fine("history")), ([4], fine("more"))]
+            ),
+            grown(replace(job, encoding="fixed64", model_update="replace"), WIDE, [([], fine("fixed"))]),
         ],
         "hidden": [
             hidden(flashe, values_of("hidden", 5)),

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{
-    Averaged, ClipSpec, DensitySchedule, Divisor, Encoder, Encoding, EncodingKind, EncodingSpec,
-    Rounding, Sparsifier, UpdateHistory,
+    ClipSpec, DensitySchedule, Divisor, Encoder, Encoding, EncodingKind, EncodingSpec, Rounding,
+    Sparsifier,
 };
 use blindsum_math::words::Words;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
@@ -51,6 +51,7 @@ fn encoding(kind: EncodingKind, dim: usize) -> Encoding {
         max_weight: 1,
         parties: 100,
         tensors: Vec::new(),
+        tells_reach: false,
     };
     spec.validate().expect("a valid encoding")
 }
@@ -117,15 +118,6 @@ fn each_between_rounds(mut work: impl FnMut(&str, &str, &mut dyn FnMut())) {
             );
             assert!(decoded.is_ok());
         });
-        let of = Averaged {
-            survivors: 10,
-            total_weight: 10,
-        };
-        if let Ok(mut history) = UpdateHistory::new(&encoding) {
-            work("observe", name, &mut || {
-                assert!(history.observe(black_box(&values), of).is_ok());
-            });
-        }
     }
 }
 

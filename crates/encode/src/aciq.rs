@@ -13,18 +13,18 @@ use crate::{EncodeError, Encoding};
 /// What the rounds so far tell about each tensor's updates.
 ///
 /// The bound of a tensor is C / 2^h, where C is the bound in the job and h at most 20. A round with the bound c tells
-/// above which of c / 64, c / 8, c / 2 and c some coordinate of some party was. Then
+/// above which of c / 32, c / 4, c / 2 and c some coordinate of some party was. Then
 ///
 /// ```text
 /// c' = C              where something was above c and was cut off
 /// c' = min(C, 2 c)    where something was above c / 2
-/// c' = c / 4          where nothing was above c / 8 in w rounds in a row
-/// c' = c / 32         where nothing was above c / 64 in them
+/// c' = c / 2          where nothing was above c / 4 in w rounds in a row
+/// c' = c / 16         where nothing was above c / 32 in them
 /// c' = c              otherwise
 /// ```
 ///
-/// w is 1 at first. It doubles whenever something is cut off by a bound below C, up to 64, and halves after 64 w rounds
-/// in which nothing was.
+/// w is 1 at first. It doubles whenever something is cut off by a bound below C, up to 64, and halves after 1024 rounds in
+/// which nothing was.
 ///
 /// **The law**: the next bound is twice the largest coordinate at least, or C. So updates that become up to twice as large
 /// from round to round are not cut off, and after a larger jump one round is. What comes and goes, such as a party that is
@@ -57,6 +57,9 @@ struct Tensor {
 
 /// Log2 of the most rounds that a bound waits before it falls.
 const MOST_PATIENCE: u8 = 6;
+
+/// After so many rounds in which nothing was cut off the patience falls.
+const CALM: u32 = 1024;
 
 /// First byte of a history.
 const VERSION: u8 = 3;
@@ -175,7 +178,7 @@ impl Tensor {
             return;
         }
         self.calm += 1;
-        if self.calm >= 64 << self.patience {
+        if self.calm == CALM {
             (self.patience, self.calm) = (self.patience.saturating_sub(1), 0);
             self.waited = 0;
             self.farthest = Reach::TINY;
@@ -190,8 +193,8 @@ impl Tensor {
             return;
         }
         let further = match self.farthest {
-            Reach::TINY => 5,
-            Reach::SMALL => 2,
+            Reach::TINY => 4,
+            Reach::SMALL => 1,
             _ => 0,
         };
         self.halvings = NARROWEST_HALVINGS.min(self.halvings + further);
@@ -214,7 +217,7 @@ impl Tensor {
             && waited < 1 << patience
             && read.farthest < Reach::NEAR
             && (waited > 0 || read.farthest == Reach::TINY)
-            && read.calm < 64 << patience;
+            && read.calm < CALM;
         can_be.then_some(read)
     }
 }

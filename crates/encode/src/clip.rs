@@ -11,8 +11,11 @@ pub(crate) const CLIP_RANGE: RangeInclusive<f64> = 1e-30..=1e30;
 /// The largest bound on a norm: that of 10^10 coordinates of 1e30. It is a single, too.
 pub(crate) const MAX_NORM: f64 = 1e35;
 
-/// How much narrower the bound of a single round may be than that of its job: 2^-20.
-pub(crate) const NARROWEST: f64 = 1.0 / (1 << 20) as f64;
+/// How often the bound of a job may be halved for a single round.
+pub(crate) const NARROWEST_HALVINGS: u8 = 20;
+
+/// How much narrower the bound of a single round may be than that of its job.
+pub(crate) const NARROWEST: f64 = 1.0 / (1 << NARROWEST_HALVINGS) as f64;
 
 /// Checks that a bound is in a range; the error quotes the inequality.
 pub(crate) fn check_clip(

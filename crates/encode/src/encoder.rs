@@ -6,6 +6,7 @@ use blindsum_math::words::TileMut;
 
 use crate::lanes::{self, Lane};
 use crate::quantise::{Fixed, Nearest, Scale, Stochastic};
+use crate::reach::Reach;
 use crate::simd;
 use crate::spec::{FIXED64_UNIT, Kind, Rounding};
 use crate::values::{Real, judge};
@@ -31,6 +32,8 @@ struct RealWords<'a> {
     /// What the vector is scaled with before anything else: below 1 where its norm is too large.
     factor: f64,
     stream: MaskStream,
+    /// The words behind the coordinates.
+    tail: Zeroizing<Vec<u32>>,
 }
 
 /// What was found when a vector was judged, value by value, by an encoding. Only judging makes one.
@@ -102,6 +105,7 @@ impl<'a> Encoder<'a> {
         seed: MaskSeed,
     ) -> Result<Self, EncodeError> {
         let Verdict { report, factor } = verdict;
+        let reach = encoding.reach_of(values);
         Ok(Self(match (encoding.kind(), values) {
             (Kind::Integers { .. }, Values::Integers(values)) => {
                 Source::Integers(IntegerWords::judged(encoding, values, weight)?)
@@ -115,8 +119,20 @@ impl<'a> Encoder<'a> {
                 report,
                 factor,
                 stream: MaskStream::new(seed, Sign::Add),
+                tail: encoding.tail(weight, &reach),
             }),
         }))
+    }
+
+    /// The same, where more was cut off than these values show: tensors go at least so far.
+    pub(crate) fn reaching(mut self, least: &[Reach]) -> Self {
+        if let Source::Reals(words) = &mut self.0 {
+            let of_values = words.encoding.reach_of(words.values);
+            let both = of_values.iter().zip(least);
+            let reach: Vec<Reach> = both.map(|(one, other)| *one.max(other)).collect();
+            words.tail = words.encoding.tail(words.weight, &reach);
+        }
+        self
     }
 
     /// What clipping does to the vector.
@@ -170,8 +186,7 @@ impl RealWords<'_> {
             return self.encode(values, first, lanes);
         }
         let unit = FIXED64_UNIT * f64::from(self.weight);
-        let (mut lanes, coordinates) =
-            lanes::split_weight(self.encoding, self.weight, first, lanes);
+        let (mut lanes, coordinates) = lanes::split_tail(self.encoding, &self.tail, first, lanes);
         for (run, clip) in self.encoding.clip_runs(coordinates) {
             let (piece, rest) = lanes.split_at_mut(run.len());
             let values = &values[run];
@@ -190,8 +205,7 @@ impl RealWords<'_> {
             unreachable!("the words of fixed point are 64 bits wide");
         };
         let top = rounding.last_level(bits) * u64::from(self.weight);
-        let (mut lanes, coordinates) =
-            lanes::split_weight(self.encoding, self.weight, first, lanes);
+        let (mut lanes, coordinates) = lanes::split_tail(self.encoding, &self.tail, first, lanes);
         for (run, clip) in self.encoding.clip_runs(coordinates) {
             let (of_run, rest) = lanes.split_at_mut(run.len());
             match rounding {

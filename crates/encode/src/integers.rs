@@ -77,7 +77,8 @@ impl<'a> IntegerWords<'a> {
     }
 
     fn write<L: Lane>(&self, first: usize, lanes: &mut [L]) {
-        let (lanes, words) = lanes::split_weight(self.encoding, self.weight, first, lanes);
+        let tail = self.encoding.tail(self.weight, &[]);
+        let (lanes, words) = lanes::split_tail(self.encoding, &tail, first, lanes);
         if !self.split {
             return self.write_parts(words.start, lanes, |value| value);
         }

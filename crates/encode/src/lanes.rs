@@ -1,4 +1,4 @@
-//! What all sources of words share: lanes, and the place of the weight in them.
+//! What all sources of words share: lanes, and the place of the words behind the coordinates.
 
 use std::ops::Range;
 
@@ -59,11 +59,11 @@ pub(crate) fn check_tile(
     })
 }
 
-/// Writes the weight where `lanes`, which start at word `first` of a vector, reach behind its coordinates.
+/// Writes the words behind the coordinates, `tail`, where `lanes`, which start at word `first` of a vector, reach that far.
 /// Gives the other lanes and which words of the coordinates belong there.
-pub(crate) fn split_weight<'l, L: Lane>(
+pub(crate) fn split_tail<'l, L: Lane>(
     encoding: &Encoding,
-    weight: u32,
+    tail: &[u32],
     first: usize,
     lanes: &'l mut [L],
 ) -> (&'l mut [L], Range<usize>) {
@@ -71,6 +71,8 @@ pub(crate) fn split_weight<'l, L: Lane>(
     let start = first.min(words);
     let end = (first + lanes.len()).min(words);
     let (coordinates, behind) = lanes.split_at_mut(end - start);
-    behind.fill(L::truncate(weight.into()));
+    let words = tail.iter().skip(first.saturating_sub(words));
+    let pairs = behind.iter_mut().zip(words);
+    pairs.for_each(|(lane, &word)| *lane = L::truncate(word.into()));
     (coordinates, start..end)
 }

@@ -35,6 +35,7 @@ mod max_error;
 mod norm;
 mod norm_rule;
 mod quantise;
+mod reach;
 mod reals;
 #[allow(unsafe_code)]
 mod simd;
@@ -46,11 +47,12 @@ mod update;
 mod values;
 mod weight;
 
-pub use aciq::{Averaged, Sparse, UpdateHistory, gaussian_factor};
+pub use aciq::UpdateHistory;
 pub use encoder::Encoder;
 pub use error::EncodeError;
 pub use integers::IntegerWords;
 pub use norm::SquaredNorm;
+pub use reach::Reach;
 pub use reals::{Precision, Reals};
 pub use sparse::{DensitySchedule, Divisor, LeftoverSize, Selection, Sent, SparseMean, Sparsifier};
 pub use spec::{

@@ -7,6 +7,7 @@ use blindsum_math::words::Width;
 use crate::EncodeError;
 use crate::clip::{CLIP_RANGE, NARROWEST, check_clip};
 use crate::norm_rule::NormRule;
+use crate::reach::REACH_WORDS;
 
 /// How values are clipped. Every party does the same, so that the influence of one party on the sum is bounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,6 +98,9 @@ pub struct EncodingSpec {
     pub parties: usize,
     /// Clipping bounds tensor by tensor, covering all coordinates; empty for one bound.
     pub tensors: Vec<TensorSpec>,
+    /// Whether vectors tell how far the coordinates of each tensor go, in words of their own: for bounds that follow
+    /// from earlier rounds ([`UpdateHistory`](crate::UpdateHistory)).
+    pub tells_reach: bool,
 }
 
 /// How the vectors of a job are encoded. Checked: no sum of `parties` vectors can wrap.
@@ -108,6 +112,8 @@ pub struct Encoding {
     parties: usize,
     width: Width,
     pub(crate) runs: Vec<Run>,
+    /// The tensors that vectors tell the reach of: all of the job, or none.
+    reach_tensors: usize,
 }
 
 /// The form of a word.
@@ -141,6 +147,16 @@ impl Kind {
 pub(crate) struct Run {
     end: usize,
     pub(crate) clip: f64,
+    /// Which tensor of the job it is.
+    tensor: usize,
+}
+
+/// A tensor of a vector, or what is sent of it.
+pub(crate) struct TensorRun {
+    pub range: Range<usize>,
+    pub clip: f64,
+    /// Which tensor of the job it is.
+    pub tensor: usize,
 }
 
 /// Bits of fraction of [`EncodingKind::Fixed64`].
@@ -189,11 +205,11 @@ impl EncodingSpec {
                 return Err(EncodeError::spec(field, format!("1 <= {field} = {value}")));
             }
         }
-        // Two words an integer and the weight are the most words that a vector has.
-        if self.dim > usize::MAX / 2 - 1 {
+        // Two words an integer and the weight, or a word and those of a tensor, are the most words that a vector has.
+        if self.dim > usize::MAX / 8 - 1 {
             return Err(EncodeError::spec(
                 "dim",
-                format!("dim = {} < 2^63 - 1", self.dim),
+                format!("dim = {} < 2^61 - 1", self.dim),
             ));
         }
         let (kind, width, clip) = match self.kind {
@@ -221,8 +237,10 @@ impl EncodingSpec {
                 (Kind::Integers { bits, split }, width, 0.0)
             }
         };
+        let runs = self.runs(kind, clip)?;
         let encoding = Encoding {
-            runs: self.runs(kind, clip)?,
+            reach_tensors: self.reach_tensors(kind, &runs)?,
+            runs,
             dim: self.dim,
             kind,
             max_weight: self.max_weight,
@@ -285,6 +303,25 @@ impl EncodingSpec {
         Ok((LOW_BITS + carry, true))
     }
 
+    /// Of how many tensors vectors tell how far they go.
+    fn reach_tensors(&self, kind: Kind, runs: &[Run]) -> Result<usize, EncodeError> {
+        match (self.tells_reach, kind) {
+            (false, _) => Ok(0),
+            (
+                true,
+                Kind::Quantised {
+                    norm: NormRule::Free,
+                    ..
+                },
+            ) => Ok(runs.len()),
+            (true, _) => {
+                let rule =
+                    "bounds from earlier rounds need quantised coordinates with a bound for each";
+                Err(EncodeError::spec("clipping", rule))
+            }
+        }
+    }
+
     fn runs(&self, kind: Kind, clip: f64) -> Result<Vec<Run>, EncodeError> {
         if matches!(kind, Kind::Integers { .. }) {
             if self.tensors.is_empty() {
@@ -296,7 +333,11 @@ impl EncodingSpec {
         if self.tensors.is_empty() {
             check_clip("clip", clip, &CLIP_RANGE)?;
             let end = self.dim;
-            return Ok(vec![Run { end, clip }]);
+            return Ok(vec![Run {
+                end,
+                clip,
+                tensor: 0,
+            }]);
         }
         match kind.norm() {
             NormRule::Free => {}
@@ -311,7 +352,7 @@ impl EncodingSpec {
         }
         let mut runs = Vec::with_capacity(self.tensors.len());
         let mut end = 0_usize;
-        for tensor in &self.tensors {
+        for (number, tensor) in self.tensors.iter().enumerate() {
             if tensor.len < 1 {
                 return Err(EncodeError::spec("tensors.len", "1 <= tensors.len = 0"));
             }
@@ -320,6 +361,7 @@ impl EncodingSpec {
             runs.push(Run {
                 end,
                 clip: tensor.clip,
+                tensor: number,
             });
         }
         if end != self.dim {
@@ -337,11 +379,17 @@ impl Encoding {
     }
 
     /// Words of a vector: one for each coordinate (two where integers are split, first all low ones, then all high
-    /// ones), and the weight as the last word if weights above 1 are allowed.
+    /// ones); the weight if weights above 1 are allowed; and four for each tensor where vectors tell how far they go
+    /// ([`Encoding::reached`]).
     ///
     /// With `max_weight = 1` the total weight is the number of survivors, and no word is spent on it.
     pub fn lanes(&self) -> usize {
-        self.coordinate_lanes() + usize::from(self.has_weight_word())
+        self.coordinate_lanes() + usize::from(self.has_weight_word()) + self.reach_words()
+    }
+
+    /// Words that tell how far tensors go.
+    pub(crate) fn reach_words(&self) -> usize {
+        REACH_WORDS * self.reach_tensors
     }
 
     /// No less than the words of `parties` vectors can add up to in one lane, before it is
@@ -409,8 +457,7 @@ impl Encoding {
             let end = indices.partition_point(|&index| (index as usize) < run.end);
             let before = encoding.runs.last().map_or(0, |run| run.end);
             if end > before {
-                let clip = run.clip;
-                encoding.runs.push(Run { end, clip });
+                encoding.runs.push(Run { end, ..*run });
             }
         }
         encoding
@@ -435,6 +482,16 @@ impl Encoding {
 
     pub(crate) fn has_weight_word(&self) -> bool {
         self.max_weight > 1
+    }
+
+    /// The runs of coordinates with one clipping bound each, and which tensors of the job they are.
+    pub(crate) fn runs_with_tensors(&self) -> impl Iterator<Item = TensorRun> + '_ {
+        let pieces = self.runs.iter().zip(self.tensors());
+        pieces.map(|(run, (range, clip))| TensorRun {
+            range,
+            clip,
+            tensor: run.tensor,
+        })
     }
 
     /// The pieces of `coordinates` with one clipping bound each, in order.

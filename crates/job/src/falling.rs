@@ -1,7 +1,7 @@
 //! Clipping bounds that fall round by round, which the operator and the party are warned of.
 //!
-//! A bound that follows from earlier rounds falls where updates become smaller. It also falls where the values of
-//! parties cancel in the sum, and then it cuts them off: nobody sees from a sum which of the two it is.
+//! A bound that follows from earlier rounds falls where the updates of all parties are small. That may be what training does, a
+//! fault of it, or a `clip` that is far too wide.
 
 use blindsum_protocol::{JobSpec, Round, RoundKind};
 
@@ -38,9 +38,8 @@ impl Falling {
             .map(|(tensor, from, to, rounds)| {
                 let name = name_of(round.job().spec(), tensor);
                 format!(
-                    "the clipping bound of {name} fell in {rounds} rounds in a row, from {from:.3e} to {to:.3e}: updates \
-                     became smaller, or values of parties cancel in the sum and are cut off; clipping = tensor keeps the \
-                     bound"
+                    "the clipping bound of {name} fell in {rounds} rounds in a row, from {from:.3e} to {to:.3e}: the \
+                     updates of all parties are that small; clipping = tensor keeps the bound"
                 )
             })
             .collect()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::kdf;
 use blindsum_crypto::seal::STORAGE_OVERHEAD;
-use blindsum_encode::{Averaged, EncodeError, Precision, Reals, Sparse, UpdateHistory};
+use blindsum_encode::{EncodeError, Precision, Reach, Reals, UpdateHistory};
 use blindsum_protocol::{Fault, Job, ModelUpdate, Round};
 use bytes::Bytes;
 
@@ -190,44 +190,17 @@ impl Model {
         }
     }
 
-    /// The model after a round with this mean of the updates of these parties, by the job's `model_update`.
+    /// The model after a round with this mean, by the job's `model_update`. `reached` is how far the updates of the parties
+    /// went ([`Encoding::reached`](blindsum_encode::Encoding::reached)): of every tensor, where the model has a history.
     ///
     /// # Errors
-    /// A mean that the history cannot take; a mean of another precision or length than the model; and
+    /// Another number of tensors than the history has; a mean of another precision or length than the model; and
     /// [`EncodeError::Model`] where the next model would not be finite.
     pub fn after(
         &self,
         mean: &Reals,
-        of: Averaged,
+        reached: &[Reach],
         update: ModelUpdate,
-    ) -> Result<Self, EncodeError> {
-        self.updated(mean, update, |history| match mean {
-            Reals::Single(mean) => history.observe(mean, of),
-            Reals::Double(mean) => history.observe(mean, of),
-        })
-    }
-
-    /// The model after a sparse round with this mean, of sums of these parties.
-    ///
-    /// # Errors
-    /// Those of [`Model::after`].
-    pub fn after_sparse(
-        &self,
-        mean: &Reals,
-        of: Sparse<'_>,
-        update: ModelUpdate,
-    ) -> Result<Self, EncodeError> {
-        self.updated(mean, update, |history| match mean {
-            Reals::Single(mean) => history.observe_sparse(mean, of),
-            Reals::Double(mean) => history.observe_sparse(mean, of),
-        })
-    }
-
-    fn updated(
-        &self,
-        mean: &Reals,
-        update: ModelUpdate,
-        observe: impl FnOnce(&mut UpdateHistory) -> Result<(), EncodeError>,
     ) -> Result<Self, EncodeError> {
         let values = match update {
             ModelUpdate::Nothing => return Ok(self.clone()),
@@ -240,7 +213,7 @@ impl Model {
         }
         let mut history = self.history.clone();
         if let Some(history) = &mut history {
-            observe(history)?;
+            history.observe(reached)?;
         }
         Ok(Self::with_history(self.version + 1, values, history))
     }
@@ -330,13 +303,6 @@ mod tests {
 
     use super::*;
 
-    fn of(survivors: usize) -> Averaged {
-        Averaged {
-            survivors,
-            total_weight: survivors as u64,
-        }
-    }
-
     fn job(clipping: Clipping) -> Job {
         let spec = JobSpec {
             protocol: ProtocolName::Plain.into(),
@@ -359,12 +325,12 @@ mod tests {
     fn a_model_is_finite() {
         let job = job(Clipping::Tensor);
         let large = Model::first(&job, vec![0.0, 3e38, 1.0]).unwrap();
-        let grown = large.after(&singles([0.0, 1e38, 0.0]), of(2), ModelUpdate::Add);
+        let grown = large.after(&singles([0.0, 1e38, 0.0]), &[], ModelUpdate::Add);
         let (version, index) = (1, 1);
         assert_eq!(grown, Err(EncodeError::Model { version, index }));
         assert!(
             large
-                .after(&singles([0.0, f32::NAN, 0.0]), of(2), ModelUpdate::Replace)
+                .after(&singles([0.0, f32::NAN, 0.0]), &[], ModelUpdate::Replace)
                 .is_err()
         );
         for bad in [f64::NAN, f64::INFINITY, 1e39] {
@@ -395,7 +361,7 @@ mod tests {
         let job = spec.validate().unwrap();
         let first = Model::first(&job, vec![0.1_f64, 1e300]).unwrap();
         let mean = Reals::Double(vec![0.25, 1.0]);
-        let next = first.after(&mean, of(2), ModelUpdate::Add).unwrap();
+        let next = first.after(&mean, &[], ModelUpdate::Add).unwrap();
         assert_eq!(*next.values(), Arc::new(Reals::Double(vec![0.35, 1e300])));
         let bytes = next.to_bytes();
         assert_eq!(bytes.len() as u64, model_len(&job, 2));
@@ -406,7 +372,7 @@ mod tests {
         assert!(Model::from_bytes(&job, 1, &bytes[..12], next.hash()).is_err());
         assert!(
             first
-                .after(&singles([0.0; 2]), of(2), ModelUpdate::Add)
+                .after(&singles([0.0; 2]), &[], ModelUpdate::Add)
                 .is_err()
         );
         assert_eq!(Model::initial(&job).to_bytes().len(), 16);
@@ -427,18 +393,18 @@ mod tests {
     fn updates_count_versions() {
         let model = Model::new(0, vec![1.0_f32, 2.0]);
         let added = model
-            .after(&singles([0.5, -1.0]), of(2), ModelUpdate::Add)
+            .after(&singles([0.5, -1.0]), &[], ModelUpdate::Add)
             .unwrap();
         assert_eq!(
             (added.version(), added.values().to_doubles()),
             (1, vec![1.5, 1.0])
         );
         let replaced = added
-            .after(&singles([9.0, 8.0]), of(2), ModelUpdate::Replace)
+            .after(&singles([9.0, 8.0]), &[], ModelUpdate::Replace)
             .unwrap();
         assert_eq!(replaced.values().to_doubles(), [9.0, 8.0]);
         assert_eq!(replaced.version(), 2);
-        let same = replaced.after(&singles([1.0, 1.0]), of(2), ModelUpdate::Nothing);
+        let same = replaced.after(&singles([1.0, 1.0]), &[], ModelUpdate::Nothing);
         assert_eq!(same.unwrap(), replaced);
         assert_ne!(model.hash(), added.hash());
     }
@@ -467,9 +433,8 @@ mod tests {
         let (job, plain) = (job(Clipping::Aciq), job(Clipping::Tensor));
         let model = Model::initial(&job);
         assert_ne!(model.hash(), Model::initial(&plain).hash());
-        let after =
-            |survivors| model.after(&singles([0.1, 0.0, -0.1]), of(survivors), ModelUpdate::Add);
-        let (two, three) = (after(2).unwrap(), after(3).unwrap());
+        let after = |far| model.after(&singles([0.1, 0.0, -0.1]), &[far], ModelUpdate::Add);
+        let (two, three) = (after(Reach::TINY).unwrap(), after(Reach::SMALL).unwrap());
         assert_eq!(two.values(), three.values());
         assert_ne!(two.hash(), three.hash());
         let bytes = two.to_bytes();
@@ -484,8 +449,10 @@ mod tests {
         assert!(error.contains("update history"), "{error}");
         assert!(
             model
-                .after(&singles([f32::NAN; 3]), of(2), ModelUpdate::Add)
+                .after(&singles([f32::NAN; 3]), &[Reach::TINY], ModelUpdate::Add)
                 .is_err()
         );
+        let none = model.after(&singles([0.1, 0.0, -0.1]), &[], ModelUpdate::Add);
+        assert!(none.is_err());
     }
 }

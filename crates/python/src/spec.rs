@@ -67,6 +67,7 @@ fn described(job: &Job) -> String {
         "max_weight": job.spec().encoding.max_weight(),
         "clip": job.spec().encoding.clip(),
         "max_error": job.encoding().max_error(),
+        "norm_bound": job.encoding().norm_bound(),
         "dropouts": job.spec().dropouts_among(job.spec().parties as usize),
     });
     description.to_string()

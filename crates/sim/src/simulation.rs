@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use blindsum_crypto::kdf;
-use blindsum_encode::{Averaged, Reals, Sparse, UpdateHistory};
+use blindsum_encode::UpdateHistory;
 use blindsum_math::words::Words;
 use blindsum_protocol::{
     Fault, FaultKind, JobMemory, MemoryVault, Outcome, PartyId, PartySet, Round, RoundKind,
@@ -44,7 +44,7 @@ pub struct RoundResult {
     pub outcome: Result<Outcome, Fault>,
     /// The sum: the server's, or the parties' if only they learn it.
     pub sum: Option<Words>,
-    /// In a sparse round, how many survivors sent each coordinate.
+    /// In a sparse round, how many survivors sent each word of the sum.
     pub contributors: Option<Vec<u32>>,
     /// The weighted mean of the survivors' updates, `[dim]`, if there is a sum.
     pub mean: Option<Vec<f64>>,
@@ -155,7 +155,7 @@ impl Simulation {
             report.begun = begun;
             report.key_setup = key_setup;
             if let (Some(history), Some(_)) = (&mut history, &result.mean) {
-                remember(history, &round, &result, report.survivors)?;
+                remember(history, &round, &result)?;
             }
             if let (Ok(outcome), Some(contributors)) = (&result.outcome, &result.contributors) {
                 sparsifiers.commit(&round, inputs, &outcome.survivors, contributors)?;
@@ -420,36 +420,22 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
     (report, result)
 }
 
-/// Adds a mean to what is known about updates, in the precision that parties over a network have it in.
+/// Adds to what is known about updates how far those of a round went.
 fn remember(
     history: &mut UpdateHistory,
     round: &Round,
     result: &RoundResult,
-    survivors: usize,
 ) -> Result<(), SimError> {
-    let mean = result.mean.iter().flatten().copied().collect();
-    // A single is a double, too: the powers are the same.
-    let mean = Reals::Double(mean).in_precision(round.encoding().precision());
-    let mean = mean.to_doubles();
-    let spec = round.job().spec();
-    match &result.contributors {
-        Some(counts) => {
-            let of = Sparse {
-                counts,
-                minimum: spec.least_contributors(),
-                divisor: spec.divisor(survivors),
-            };
-            history.observe_sparse(&mean, of)
-        }
-        None => {
-            let of = Averaged {
-                survivors,
-                total_weight: result.total_weight.unwrap_or(survivors as u64),
-            };
-            history.observe(&mean, of)
-        }
-    }
-    .map_err(|error| SimError::scenario("clip", error.to_string()))
+    let Some(sum) = &result.sum else {
+        return Ok(());
+    };
+    let least = round.job().spec().least_contributors();
+    let counts = result.contributors.as_ref();
+    let is_open = |word: usize| counts.is_none_or(|counts| counts[word] >= least);
+    let reached = round.encoding().reached(sum, is_open);
+    reached
+        .and_then(|reached| history.observe(&reached))
+        .map_err(|error| SimError::scenario("clip", error.to_string()))
 }
 
 /// What the comparison with the sum in the clear gave.

@@ -2,7 +2,7 @@
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{Divisor, Encoder, LeftoverSize, Selection, Sparsifier, Values};
+use blindsum_encode::{Divisor, LeftoverSize, Selection, Sparsifier, Values};
 use blindsum_math::words::Words;
 use blindsum_protocol::{Job, PartyId, PartySet, Round};
 
@@ -87,7 +87,7 @@ pub(crate) struct SparseReference {
     least: u32,
     /// What sums are divided by; none where the senders of a coordinate are counted.
     parties: Option<u32>,
-    /// Of the words, by coordinate.
+    /// Of the words, by place.
     sum: Vec<u64>,
     /// Of the clipped values.
     values: Vec<f64>,
@@ -106,16 +106,16 @@ impl SparseReference {
         survivors: &PartySet,
     ) -> Result<Self, SimError> {
         let spec = round.job().spec();
-        let dim = spec.dim as usize;
+        let (dim, lanes) = (spec.dim as usize, round.encoding().lanes());
         let mut reference = Self {
             least: spec.least_contributors(),
             parties: match spec.divisor(survivors.len()) {
                 Divisor::Parties(parties) => Some(parties),
                 Divisor::Senders => None,
             },
-            sum: vec![0; dim],
+            sum: vec![0; lanes],
             values: vec![0.0; dim],
-            contributors: vec![0; dim],
+            contributors: vec![0; lanes],
             clipping: Vec::new(),
         };
         let mut scratch = Scratch::default();
@@ -140,10 +140,10 @@ impl SparseReference {
         seed: MaskSeed,
     ) -> Result<(), blindsum_encode::EncodeError> {
         let (encoding, values) = (selection.encoding(), selection.values());
-        let encoder = Encoder::new(encoding, Values::F64(values), 1, seed)?;
-        let mut words = Words::zeros(encoding.width(), values.len());
-        encoder.encode_tile(0, words.tile_mut(0..values.len()))?;
-        for (&d, word) in selection.indices().iter().zip(words.iter()) {
+        let encoder = selection.encoder(seed)?;
+        let mut words = Words::zeros(encoding.width(), encoder.lanes());
+        encoder.encode_tile(0, words.tile_mut(0..encoder.lanes()))?;
+        for (&d, word) in selection.places().iter().zip(words.iter()) {
             self.sum[d as usize] += word;
             self.contributors[d as usize] += 1;
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{EncodeError, Encoder, Selection, Values};
+use blindsum_encode::{EncodeError, Encoder, Selection};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, Fault, FaultKind, Input, JobMemory, MemoryVault,
@@ -364,10 +364,9 @@ struct Encoded<'a> {
 
 impl<'a> Encoded<'a> {
     fn sparse(selection: &'a Selection, seed: MaskSeed) -> Result<Self, EncodeError> {
-        let values = Values::F64(selection.values());
         Ok(Self {
-            words: Encoder::new(selection.encoding(), values, 1, seed)?,
-            coordinates: Some(selection.indices()),
+            words: selection.encoder(seed)?,
+            coordinates: Some(selection.places()),
         })
     }
 }

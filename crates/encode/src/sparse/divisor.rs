@@ -12,15 +12,6 @@ pub enum Divisor {
 }
 
 impl Divisor {
-    /// The divisor of a coordinate that so many parties sent.
-    #[inline(always)]
-    pub(crate) fn of(self, count: u32) -> u32 {
-        match self {
-            Self::Parties(parties) => parties.max(1),
-            Self::Senders => count,
-        }
-    }
-
     /// What the mean over the senders is multiplied with.
     #[inline(always)]
     pub(crate) fn part(self, count: u64) -> f64 {

@@ -33,23 +33,27 @@ impl Encoding {
             );
             return Err(EncodeError::spec("max_weight", rule));
         }
-        if self.dim() as u64 > 1 << 32 {
-            let rule = format!("dim = {} <= 2^32 for sparse updates", self.dim());
+        if self.lanes() as u64 > 1 << 32 {
+            let rule = format!(
+                "dim = {} and {} words of tensors <= 2^32 for sparse updates",
+                self.dim(),
+                self.reach_words()
+            );
             return Err(EncodeError::spec("dim", rule));
         }
         Ok(())
     }
 
     /// Decodes the sum of a sparse round: writes the mean of each coordinate to `mean`, `[dim]`. Word d of `sum` is the
-    /// sum of the words of `counts[d]` parties, and the mean is over these or over all, as the divisor says. Where
+    /// sum of the words of `counts[d]` parties (`[lanes]`), and the mean is over these or over all, as the divisor says. Where
     /// fewer than `minimum` parties sent a coordinate, or nobody did, the mean is 0 and the word is not looked at.
     ///
     /// Where all counts are n, this is [`Encoding::decode_mean`] with n survivors. Over all n parties it is the mean over
     /// the senders times count / n.
     ///
     /// # Errors
-    /// [`EncodeError::Spec`] as for [`Sparsifier::new`](crate::Sparsifier::new); [`EncodeError::Dim`] if `mean`
-    /// or `counts` has another length than `dim`, [`EncodeError::SumShape`], [`EncodeError::Survivors`] for a
+    /// [`EncodeError::Spec`] as for [`Sparsifier::new`](crate::Sparsifier::new); [`EncodeError::Dim`] if `mean` has another length than
+    /// `dim`, or `counts` than [`Encoding::lanes`], [`EncodeError::SumShape`], [`EncodeError::Survivors`] for a
     /// count above the number of parties, or above that of the divisor, [`EncodeError::Sum`]. What `mean` holds after an error is unspecified.
     pub fn decode_sparse_mean<R: Real>(
         &self,
@@ -60,11 +64,12 @@ impl Encoding {
     ) -> Result<SparseMean, EncodeError> {
         self.check_sparse()?;
         let dim = self.dim();
-        for got in [mean.len(), counts.len()] {
+        for (got, dim) in [(mean.len(), dim), (counts.len(), self.lanes())] {
             if got != dim {
                 return Err(EncodeError::Dim { got, dim });
             }
         }
+        let counts = &counts[..dim];
         self.check_sum_shape(sum)?;
         let parties = match divisor {
             Divisor::Parties(all) => self.parties().min(all as usize),

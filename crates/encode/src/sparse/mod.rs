@@ -13,6 +13,7 @@ mod saved;
 mod sent;
 
 use blindsum_crypto::Zeroizing;
+use blindsum_crypto::mask::MaskSeed;
 
 pub use density::DensitySchedule;
 pub use divisor::Divisor;
@@ -24,7 +25,7 @@ use saved::{Reader, Saved};
 
 use crate::quantise::clamp;
 use crate::values::{Real, Values, judge};
-use crate::{EncodeError, EncodeReport, Encoding};
+use crate::{EncodeError, EncodeReport, Encoder, Encoding, Reach};
 
 /// Chooses what a party sends, and keeps what it did not send: the residual, which is added to the next update
 /// (error feedback).
@@ -53,6 +54,10 @@ pub struct Selection {
     sent: Sent,
     encoding: Encoding,
     report: EncodeReport,
+    /// How far the tensors of the update went, before it was clipped.
+    reach: Vec<Reach>,
+    /// The words that are sent, of those of a vector.
+    places: Vec<u32>,
 }
 
 impl Sparsifier {
@@ -100,7 +105,8 @@ impl Sparsifier {
             let kept = self.schedule.kept(rounds_done, run.len());
             largest::largest(&total[run.clone()], kept, run.start, &mut indices);
         }
-        Self::selection(encoding, indices, total, report)
+        let reach = encoding.reach_of(update);
+        Self::selection(encoding, indices, total, (report, reach))
     }
 
     /// The clipped update and the residual together.
@@ -123,7 +129,7 @@ impl Sparsifier {
         encoding: &Encoding,
         indices: Vec<u32>,
         total: Zeroizing<Vec<f64>>,
-        mut report: EncodeReport,
+        (mut report, reach): (EncodeReport, Vec<Reach>),
     ) -> Result<Selection, EncodeError> {
         let values: Zeroizing<Vec<f64>> =
             Zeroizing::new(indices.iter().map(|&d| total[d as usize]).collect());
@@ -136,6 +142,8 @@ impl Sparsifier {
                 left[d as usize] = value - clamp(value * factor, clip);
             }
         }
+        let behind = (encoding.dim()..encoding.lanes()).map(|place| place as u32);
+        let places = indices.iter().copied().chain(behind).collect();
         let sent = Sent {
             indices,
             values,
@@ -145,6 +153,8 @@ impl Sparsifier {
             sent,
             encoding: compact,
             report,
+            reach,
+            places,
         })
     }
 
@@ -197,7 +207,21 @@ impl Selection {
         &self.sent.indices
     }
 
-    /// Their values, in the order of the indices. Not clipped yet: their encoding does that.
+    /// The places of the words to send in a vector, ascending: those of the coordinates, and those behind them.
+    pub fn places(&self) -> &[u32] {
+        &self.places
+    }
+
+    /// Their words, in the order of the places; see [`Encoder::new`].
+    ///
+    /// # Errors
+    /// Those of [`Encoder::new`].
+    pub fn encoder(&self, seed: MaskSeed) -> Result<Encoder<'_>, EncodeError> {
+        let values = Values::F64(self.values());
+        Ok(Encoder::new(&self.encoding, values, 1, seed)?.reaching(&self.reach))
+    }
+
+    /// The values, in the order of the indices. Not clipped yet: their encoding does that.
     pub fn values(&self) -> &[f64] {
         &self.sent.values
     }

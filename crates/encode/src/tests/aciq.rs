@@ -1,317 +1,215 @@
-//! Bounds from earlier rounds: the model's (`vectors/model/aciq.py`), the literature's, and what they do.
+//! Bounds from earlier rounds: the model's (`vectors/model/aciq.py`), and how far coordinates go.
 
 use blindsum_math::words::Words;
 use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::vectors::double;
-use super::{hex, quantised, spec};
+use super::{hex, quantised, seed, spec};
 use crate::{
-    Averaged, ClipSpec, Divisor, EncodeError, Encoder, Encoding, EncodingKind, EncodingSpec,
-    Rounding, Sparse, TensorSpec, UpdateHistory, gaussian_factor,
+    ClipSpec, DensitySchedule, EncodeError, Encoder, Encoding, EncodingKind, EncodingSpec, Reach,
+    Rounding, Sparsifier, TensorSpec, UpdateHistory,
 };
 
 #[derive(Deserialize)]
 struct Vectors {
-    factors: Vec<String>,
     histories: Vec<Case>,
+    sums: Vec<SumCase>,
 }
 
 #[derive(Deserialize)]
 struct Case {
-    bits: u32,
-    tensors: Vec<(usize, String)>,
-    max_weight: u32,
-    rounding: String,
-    /// 0 for dense rounds.
-    minimum: u32,
-    /// Parties by whose number sums of sparse rounds are divided; 0 where senders are counted.
-    divisor: u32,
+    clips: Vec<String>,
     rounds: Vec<Step>,
 }
 
 #[derive(Deserialize)]
 struct Step {
-    mean: Vec<String>,
-    /// By coordinate, or the number of survivors and their total weight.
-    counts: Vec<u32>,
+    reached: Vec<u8>,
     state: String,
     clips: Vec<String>,
 }
 
-/// What a mean of so many parties without weights is of.
-pub(super) fn of(survivors: usize) -> Averaged {
-    Averaged {
-        survivors,
-        total_weight: survivors as u64,
-    }
+#[derive(Deserialize)]
+struct SumCase {
+    bound: String,
+    vectors: Vec<Vec<String>>,
+    words: Vec<Vec<u64>>,
+    reached: u8,
 }
 
-fn weighted(bits: u32, tensors: &[(usize, f64)], max_weight: u32) -> Encoding {
-    let spec = unchecked(bits, tensors);
-    EncodingSpec { max_weight, ..spec }.validate().unwrap()
+/// An encoding whose vectors tell how far tensors of these lengths and bounds go.
+pub(super) fn telling(
+    bits: u32,
+    tensors: &[(usize, f64)],
+    rounding: Rounding,
+    parties: usize,
+) -> Encoding {
+    unchecked(bits, tensors, rounding, parties)
+        .validate()
+        .unwrap()
+}
+
+fn unchecked(
+    bits: u32,
+    tensors: &[(usize, f64)],
+    rounding: Rounding,
+    parties: usize,
+) -> EncodingSpec {
+    let dim = tensors.iter().map(|(len, _)| len).sum();
+    let kind = quantised(bits, ClipSpec::Tensor(1.0), rounding);
+    let tensors = tensors.iter();
+    EncodingSpec {
+        tensors: tensors
+            .map(|&(len, clip)| TensorSpec { len, clip })
+            .collect(),
+        tells_reach: true,
+        ..spec(dim, kind, parties, 1)
+    }
 }
 
 fn encoding(bits: u32, tensors: &[(usize, f64)]) -> Encoding {
-    unchecked(bits, tensors).validate().unwrap()
+    telling(bits, tensors, Rounding::Stochastic, 1000)
 }
 
-fn unchecked(bits: u32, tensors: &[(usize, f64)]) -> EncodingSpec {
-    let dim = tensors.iter().map(|(len, _)| len).sum();
-    let kind = quantised(bits, ClipSpec::Tensor(1.0), Rounding::Stochastic);
-    let mut spec = spec(dim, kind, 1000, 1);
-    spec.tensors = tensors
-        .iter()
-        .map(|&(len, clip)| TensorSpec { len, clip })
-        .collect();
-    spec
+fn vectors() -> Vectors {
+    serde_json::from_str(include_str!("../../../../vectors/aciq.json")).unwrap()
 }
 
 #[test]
-fn factors_and_histories_are_those_of_the_model() {
-    let text = include_str!("../../../../vectors/aciq.json");
-    let vectors: Vectors = serde_json::from_str(text).unwrap();
-    assert_eq!(vectors.factors.len(), 32);
-    for (bits, factor) in (1..).zip(&vectors.factors) {
-        assert_eq!(gaussian_factor(bits), double(factor), "{bits} bits");
-    }
-    assert!(!vectors.histories.is_empty());
-    for case in &vectors.histories {
-        check(case);
-    }
-}
-
-fn check(case: &Case) {
-    let tensors: Vec<(usize, f64)> = case
-        .tensors
-        .iter()
-        .map(|(len, clip)| (*len, double(clip)))
-        .collect();
-    let rounding = match case.rounding.as_str() {
-        "nearest" => Rounding::Nearest,
-        _ => Rounding::Stochastic,
-    };
-    let mut spec = unchecked(case.bits, &tensors);
-    spec.kind = quantised(case.bits, ClipSpec::Tensor(1.0), rounding);
-    spec.max_weight = case.max_weight;
-    let encoding = spec.validate().unwrap();
-    let mut history = UpdateHistory::new(&encoding).unwrap();
-    let job_clips: Vec<f64> = tensors.iter().map(|(_, clip)| *clip).collect();
-    assert_eq!(history.clips(), job_clips);
-    for step in &case.rounds {
-        let mean: Vec<f32> = step.mean.iter().map(|x| double(x) as f32).collect();
-        match case.minimum {
-            0 => {
-                let averaged = Averaged {
-                    survivors: step.counts[0] as usize,
-                    total_weight: step.counts[1].into(),
-                };
-                history.observe(&mean, averaged).unwrap()
-            }
-            minimum => {
-                let sparse = Sparse {
-                    counts: &step.counts,
-                    minimum,
-                    divisor: match case.divisor {
-                        0 => Divisor::Senders,
-                        parties => Divisor::Parties(parties),
-                    },
-                };
-                history.observe_sparse(&mean, sparse).unwrap()
-            }
-        }
-        assert_eq!(hex(&history.to_bytes()), step.state);
-        assert_eq!(history.to_bytes().len(), history.encoded_len());
-        let read = UpdateHistory::from_bytes(&encoding, &history.to_bytes());
-        assert_eq!(read.as_ref(), Ok(&history));
-        let expected: Vec<f64> = step.clips.iter().map(|clip| double(clip)).collect();
-        assert_eq!(history.clips(), expected);
-        let of_round = encoding.with_clips(&expected).unwrap();
-        let bounds: Vec<f64> = of_round.tensors().map(|(_, clip)| clip).collect();
-        assert_eq!(bounds, expected);
-    }
-}
-
-#[test]
-fn factors_are_those_of_the_literature() {
-    // Banner, Nahshan and Soudry, "Post training 4-bit quantization of convolutional networks for
-    // rapid-deployment": found there by a general minimiser, to five digits.
-    let table = [
-        (2, 1.71063519),
-        (3, 2.15159277),
-        (4, 2.55913646),
-        (5, 2.93620062),
-        (6, 3.28691474),
-        (7, 3.6151146),
-        (8, 3.92403714),
-    ];
-    for (bits, factor) in table {
-        assert!((gaussian_factor(bits) - factor).abs() < 1e-5, "{bits} bits");
-    }
-}
-
-#[test]
-fn no_other_bound_loses_less_of_a_gaussian() {
-    // The error itself, by the midpoint rule, where the minimum is deep enough to be seen.
-    let error = |alpha: f64, bits: i32| {
-        let clipped: f64 = (0..20_000)
-            .map(|i| (f64::from(i) + 0.5) * 1e-3)
-            .map(|beyond| beyond * beyond * (-(alpha + beyond).powi(2) / 2.0).exp() * 1e-3)
-            .sum();
-        2.0 * clipped * 0.398_942_280_401_432_7 + alpha * alpha / (3.0 * 4_f64.powi(bits))
-    };
-    for bits in 2..=16 {
-        let best = gaussian_factor(bits as u32);
-        for other in [0.99, 1.01] {
-            assert!(error(best, bits) < error(best * other, bits), "{bits} bits");
+fn histories_are_those_of_the_model() {
+    let cases = vectors().histories;
+    assert!(!cases.is_empty());
+    for case in cases {
+        let job_clips: Vec<f64> = case.clips.iter().map(|clip| double(clip)).collect();
+        let tensors: Vec<(usize, f64)> = job_clips.iter().map(|clip| (2, *clip)).collect();
+        let encoding = encoding(16, &tensors);
+        let mut history = UpdateHistory::new(&encoding).unwrap();
+        assert_eq!(history.clips(), job_clips);
+        for step in &case.rounds {
+            let reached = step.reached.iter().map(|far| Reach::from_u8(*far).unwrap());
+            history.observe(&reached.collect::<Vec<_>>()).unwrap();
+            assert_eq!(hex(&history.to_bytes()), step.state);
+            assert_eq!(history.to_bytes().len(), history.encoded_len());
+            let read = UpdateHistory::from_bytes(&encoding, &history.to_bytes());
+            assert_eq!(read.as_ref(), Ok(&history));
+            let expected: Vec<f64> = step.clips.iter().map(|clip| double(clip)).collect();
+            assert_eq!(history.clips(), expected);
+            let of_round = encoding.with_clips(&expected).unwrap();
+            let bounds: Vec<f64> = of_round.tensors().map(|(_, clip)| clip).collect();
+            assert_eq!(bounds, expected);
         }
     }
 }
 
-/// Updates of some parties that have nothing in common, or everything: sums of uniform numbers.
-fn updates(parties: usize, round: usize, alike: bool, size: f64) -> Vec<Vec<f32>> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(round as u64 + 1);
-    let mut uniform = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / f64::powi(2.0, 53) - 0.5
-    };
-    let mut update = || -> Vec<f32> {
-        (0..512)
-            .map(|_| (0..12).map(|_| uniform()).sum::<f64>() * size)
-            .map(|x| x as f32)
-            .collect()
-    };
-    let first = update();
-    (0..parties)
-        .map(|_| if alike { first.clone() } else { update() })
-        .collect()
-}
-
-/// A round with the bounds that the history gives, which it enters. Gives the part of the updates that was
-/// clipped.
-fn play(job: &Encoding, history: &mut UpdateHistory, round: usize, updates: &[Vec<f32>]) -> f64 {
-    let of_round = job.with_clips(&history.clips()).unwrap();
-    let mut sum = Words::zeros(job.width(), job.lanes());
-    let mut clipped = 0;
-    for (party, update) in updates.iter().enumerate() {
-        let seed = super::seed((round * updates.len() + party) as u8);
-        let encoder = Encoder::new(&of_round, &update[..], 1, seed).unwrap();
-        clipped += encoder.report().clipped;
-        let mut words = Words::zeros(job.width(), job.lanes());
-        encoder
-            .encode_tile(0, words.tile_mut(0..job.lanes()))
-            .unwrap();
-        sum.add(&words).unwrap();
-    }
-    let mut mean = vec![0.0_f32; job.dim()];
-    of_round
-        .decode_mean(&sum, updates.len(), &mut mean)
+/// The words of a vector.
+fn words_of(encoder: &Encoder<'_>, job: &Encoding) -> Words {
+    let mut words = Words::zeros(job.width(), encoder.lanes());
+    encoder
+        .encode_tile(0, words.tile_mut(0..encoder.lanes()))
         .unwrap();
-    history.observe(&mean, of(updates.len())).unwrap();
-    clipped as f64 / (job.dim() * updates.len()) as f64
+    words
 }
 
 #[test]
-fn bounds_settle_where_parties_agree_and_where_they_do_not() {
-    for (bits, parties) in [(8, 6), (16, 10), (16, 3)] {
-        for alike in [true, false] {
-            let job = encoding(bits, &[(512, 1.0)]);
-            let mut history = UpdateHistory::new(&job).unwrap();
-            // The largest of 512 coordinates is from 2.5 to 4.5 standard deviations.
-            let common = if alike {
-                parties as f64
-            } else {
-                (parties as f64).sqrt()
-            };
-            let (least, most) = (2.0 * 0.025 * common, 2.0 * 0.045 * common);
-            for round in 0..40 {
-                let updates = updates(parties, round, alike, 0.01);
-                let clipped = play(&job, &mut history, round, &updates);
-                assert_eq!(clipped, 0.0, "{bits} bits, round {round}");
-                let clip = history.clips()[0];
-                assert!(least < clip, "{bits} bits: {clip}");
-                assert!(round < 10 || clip < most, "{bits} bits: {clip}");
+fn what_vectors_tell_is_that_of_the_model() {
+    let cases = vectors().sums;
+    assert!(!cases.is_empty());
+    for case in cases {
+        let bound = double(&case.bound);
+        let job = encoding(8, &[(2, bound.clamp(1e-30, 1e30))]);
+        let job = job.with_clips(&[bound]).unwrap();
+        let mut sum = Words::zeros(job.width(), job.lanes());
+        for (vector, told) in case.vectors.iter().zip(&case.words) {
+            let values: Vec<f64> = vector.iter().map(|x| double(x)).collect();
+            let encoder = Encoder::new(&job, &values[..], 1, seed(1)).unwrap();
+            let words = words_of(&encoder, &job);
+            assert_eq!(&words.iter().skip(2).collect::<Vec<_>>(), told);
+            sum.add(&words).unwrap();
+        }
+        let reached = job.reached(&sum, |_| true).unwrap();
+        assert_eq!(reached, [Reach::from_u8(case.reached).unwrap()]);
+    }
+}
+
+/// Weight first, then the tensors in order; single and double precision tell the same, whatever the tiles.
+#[test]
+fn words_behind_the_coordinates() {
+    let tensors = [(3, 1.0), (9, 0.5), (1, 64.0)];
+    for max_weight in [1, 7] {
+        let job = EncodingSpec {
+            max_weight,
+            ..unchecked(8, &tensors, Rounding::Nearest, 5)
+        };
+        let job = job.validate().unwrap();
+        let mut values = [0.0_f64; 13];
+        (values[1], values[11], values[12]) = (-0.75, 0.625, 0.5);
+        let weight = max_weight.min(3);
+        let single = values.map(|value| value as f32);
+        let expected = [1, 1, 1, 0, 1, 1, 1, 1, 0, 0, 0, 0];
+        for encoder in [
+            Encoder::new(&job, &values[..], weight, seed(1)).unwrap(),
+            Encoder::new(&job, &single[..], weight, seed(1)).unwrap(),
+        ] {
+            let whole = words_of(&encoder, &job);
+            let behind: Vec<u64> = whole.iter().skip(13).collect();
+            let (own, told) = behind.split_at(behind.len() - 12);
+            assert_eq!(told, expected);
+            assert_eq!(own, &[u64::from(weight)][..usize::from(max_weight > 1)]);
+            for first in 0..job.lanes() {
+                let mut tile = Words::zeros(job.width(), job.lanes() - first);
+                let lanes = 0..tile.len();
+                encoder.encode_tile(first, tile.tile_mut(lanes)).unwrap();
+                assert!(tile.iter().eq(whole.iter().skip(first)), "from {first}");
             }
+            let reached = job.reached(&whole, |_| true).unwrap();
+            assert_eq!(reached, [Reach::NEAR, Reach::CUT, Reach::TINY]);
         }
     }
 }
 
+/// In a sparse round a party tells what the bound cut off of its update too, and of what had gathered; a tensor whose words
+/// are not opened keeps its bound.
 #[test]
-fn bounds_widen_again() {
-    // A tensor that stood still for long begins to move.
-    for bits in [2, 8, 16] {
-        let job = encoding(bits, &[(512, 1.0)]);
-        let mut history = UpdateHistory::new(&job).unwrap();
-        history.observe(&[1e-20_f32; 512], of(10)).unwrap();
-        assert_eq!(history.clips(), [f64::powi(2.0, -20)]);
-        assert!(play(&job, &mut history, 0, &updates(10, 0, false, 0.05)) > 0.9);
-        assert_eq!(history.clips(), [1.0], "{bits} bits");
-        assert_eq!(
-            play(&job, &mut history, 1, &updates(10, 1, false, 0.05)),
-            0.0
-        );
-    }
-}
-
-#[test]
-fn a_tensor_that_stands_still_keeps_its_bound() {
-    let mut history = UpdateHistory::new(&encoding(16, &[(4, 1.0)])).unwrap();
-    history.observe(&[0.01_f32, 0.0, 0.0, 0.0], of(3)).unwrap();
-    let before = history.clone();
-    assert_eq!(history.clips(), [f64::from(0.01_f32) * 6.0]);
-    for _ in 0..50 {
-        history.observe(&[0.0_f32, -0.0, 0.0, 0.0], of(3)).unwrap();
-    }
-    assert_eq!(history, before);
-}
-
-#[test]
-fn updates_that_are_rounded_to_zero_are_seen_in_the_end() {
-    // Half a level of the job's bound is 1 / 14.
-    let spec = EncodingSpec {
-        kind: quantised(4, ClipSpec::Tensor(1.0), Rounding::Nearest),
-        ..unchecked(4, &[(512, 1.0)])
+fn sparse_vectors_tell_how_far_they_go() {
+    let job = telling(8, &[(4, 1.0), (2, 1.0)], Rounding::Nearest, 3);
+    let schedule = DensitySchedule::new(0.25, 0.25, 0, 1).unwrap();
+    let mut left = Sparsifier::new(&job, schedule).unwrap();
+    let reached = |update: &[f64; 6], left: &Sparsifier| {
+        let selection = left.select(&job, 0, &update[..]).unwrap();
+        let encoder = selection.encoder(seed(1)).unwrap();
+        let words = words_of(&encoder, &job);
+        let count = selection.indices().len();
+        assert_eq!(selection.places().len(), words.len());
+        let behind = [6, 7, 8, 9, 10, 11, 12, 13];
+        assert_eq!(selection.places()[..count], *selection.indices());
+        assert_eq!(selection.places()[count..], behind);
+        let (mut sum, mut counts) = (vec![0; job.lanes()], vec![0; job.lanes()]);
+        for (place, word) in selection.places().iter().zip(words.iter()) {
+            (sum[*place as usize], counts[*place as usize]) = (word, 1);
+        }
+        let sum = Words::from_values(job.width(), &sum).unwrap();
+        let closed = job.reached(&sum, |word| counts[word] >= 2).unwrap();
+        assert_eq!(closed, [Reach::FITTING; 2]);
+        let told = job.reached(&sum, |word| counts[word] >= 1).unwrap();
+        (told, selection.into_sent())
     };
-    let job = spec.validate().unwrap();
-    let mut history = UpdateHistory::new(&job).unwrap();
-    for (round, bound) in [(0, 0.5), (1, 0.25), (2, 0.125), (3, 0.0625)] {
-        assert_eq!(
-            play(&job, &mut history, round, &updates(3, 0, true, 1e-3)),
-            0.0
-        );
-        assert_eq!(history.clips(), [bound]);
+    // 5 is cut off before it is sent, and 0.4 waits.
+    let (told, sent) = reached(&[0.1, 5.0, 0.4, 0.0, 0.01, 0.0], &left);
+    assert_eq!(told, [Reach::CUT, Reach::TINY]);
+    left.commit(sent, |_| true);
+    for expected in [Reach::FITTING, Reach::NEAR] {
+        let (told, sent) = reached(&[0.0, 0.0, 0.05, 0.0, 0.0, 0.0], &left);
+        let gathered = left.residual()[2] + 0.05;
+        assert_eq!(told[0], expected, "{gathered}");
+        if expected == Reach::FITTING {
+            // The round is lost: what it would have sent waits, with as much again.
+            drop(sent);
+            let (told, sent) = reached(&[0.0, 0.0, 0.2, 0.0, 0.0, 0.0], &left);
+            assert_eq!(told[0], Reach::NEAR);
+            left.commit(sent, |_| false);
+        }
     }
-    for round in 4..40 {
-        assert_eq!(
-            play(&job, &mut history, round, &updates(3, 0, true, 1e-3)),
-            0.0
-        );
-    }
-    let clip = history.clips()[0];
-    assert!(clip < 0.05 && clip > 0.003, "{clip}");
-}
-
-#[test]
-fn bounds_are_those_of_the_lightest_party_that_there_can_be() {
-    let (job, mut mean) = (weighted(16, &[(1000, 1e6)], 100), [0.0_f32; 1000]);
-    mean[7] = -0.5;
-    let bound = |survivors, total_weight| {
-        let mut history = UpdateHistory::new(&job).unwrap();
-        let averaged = Averaged {
-            survivors,
-            total_weight,
-        };
-        history.observe(&mean, averaged).unwrap();
-        history.clips()[0]
-    };
-    // All have the largest weight; one may have 10 less; one may have 1.
-    assert_eq!(bound(3, 300), 3.0);
-    assert_eq!(bound(3, 290), 290.0 / 90.0);
-    assert_eq!(bound(3, 201), 201.0);
-    assert_eq!(bound(3, 30), 30.0);
-    assert_eq!(bound(1, 7), 1.0);
 }
 
 fn rule(result: Result<UpdateHistory, EncodeError>) -> String {
@@ -326,8 +224,15 @@ fn encodings_without_a_bound_per_coordinate_have_no_history() {
         quantised(8, ClipSpec::L2(1.0), Rounding::Nearest),
     ];
     for kind in kinds {
-        let encoding = spec(4, kind, 2, 1).validate().unwrap();
+        let silent = spec(4, kind, 2, 1);
+        let encoding = silent.clone().validate().unwrap();
         assert!(rule(UpdateHistory::new(&encoding)).starts_with("clipping: "));
+        let telling = EncodingSpec {
+            tells_reach: true,
+            ..silent
+        };
+        let refused = telling.validate().unwrap_err().to_string();
+        assert!(refused.starts_with("clipping: "), "{refused}");
     }
 }
 
@@ -335,71 +240,49 @@ fn encodings_without_a_bound_per_coordinate_have_no_history() {
 fn damaged_histories_are_refused() {
     let job = encoding(8, &[(3, 1.0), (2, 0.5)]);
     let mut history = UpdateHistory::new(&job).unwrap();
-    history.observe(&[0.1_f32; 5], of(3)).unwrap();
+    history.observe(&[Reach::TINY, Reach::SMALL]).unwrap();
+    history.observe(&[Reach::CUT, Reach::SMALL]).unwrap();
+    history.observe(&[Reach::SMALL, Reach::SMALL]).unwrap();
     let bytes = history.to_bytes();
+    assert_eq!(bytes[5..9], [0, 1, 1, 1]);
     let other = encoding(8, &[(5, 1.0)]);
-    assert!(rule(UpdateHistory::from_bytes(&other, &bytes)).contains("53 bytes must be 29"));
-    assert!(rule(UpdateHistory::from_bytes(&job, &bytes[1..])).contains("must be 53"));
-    for (at, byte) in [(0, 1), (4, 3), (5, 0x80), (13, 0x80)] {
+    assert!(rule(UpdateHistory::from_bytes(&other, &bytes)).contains("21 bytes must be 13"));
+    assert!(rule(UpdateHistory::from_bytes(&job, &bytes[1..])).contains("must be 21"));
+    // Version, tensors; halvings, patience, rounds waited, how far; rounds since.
+    let bad = [
+        (0, 2),
+        (4, 3),
+        (5, 21),
+        (6, 7),
+        (6, 0),
+        (7, 2),
+        (7, 0),
+        (8, 3),
+        (8, 5),
+        (9, 1),
+        (11, 4),
+    ];
+    for (at, byte) in bad {
         let mut changed = bytes.clone();
         changed[at] = byte;
-        assert!(
-            UpdateHistory::from_bytes(&job, &changed).is_err(),
-            "byte {at}"
-        );
+        let refused = UpdateHistory::from_bytes(&job, &changed);
+        assert!(refused.is_err(), "byte {at} is {byte}");
     }
-    let changed = |number: f64| {
+    for (at, byte) in [(5, 20), (8, 2), (11, 3)] {
         let mut changed = bytes.clone();
-        changed[37..45].copy_from_slice(&number.to_be_bytes());
-        rule(UpdateHistory::from_bytes(&job, &changed))
-    };
-    for number in [f64::NAN, f64::INFINITY, -0.0] {
-        let refused = changed(number);
-        assert!(refused.contains("finite and not below 0"), "{refused}");
-    }
-    assert!(changed(0.0).contains("a peak must not be 0"));
-    // The first tensor has reached no bound, and has no rest.
-    let mut rests = bytes.clone();
-    rests[28] = 1;
-    assert!(rule(UpdateHistory::from_bytes(&job, &rests)).contains("for 0 rounds at most"));
-    (rests[24], rests[27], rests[28]) = (1, 0, 32);
-    assert!(UpdateHistory::from_bytes(&job, &rests).is_ok());
-    rests[28] = 33;
-    assert!(rule(UpdateHistory::from_bytes(&job, &rests)).contains("for 32 rounds at most"));
-}
-
-/// What a sparse mean of three parties is of.
-fn sparse(counts: &[u32], minimum: u32) -> Sparse<'_> {
-    Sparse {
-        counts,
-        minimum,
-        divisor: Divisor::Parties(3),
+        changed[at] = byte;
+        let read = UpdateHistory::from_bytes(&job, &changed).unwrap();
+        assert_eq!(read.to_bytes(), changed, "byte {at} is {byte}");
     }
 }
 
 #[test]
-fn means_that_are_none_leave_the_history_alone() {
+fn another_number_of_tensors_leaves_the_history_alone() {
     let mut history = UpdateHistory::new(&encoding(8, &[(2, 1.0), (1, 0.5)])).unwrap();
-    history.observe(&[0.1_f32, 0.2, 0.3], of(2)).unwrap();
+    history.observe(&[Reach::TINY; 2]).unwrap();
     let before = history.clone();
-    let wrong_length = Err(EncodeError::Dim { got: 2, dim: 3 });
-    assert_eq!(history.observe(&[0.0_f32; 2], of(2)), wrong_length);
-    assert_eq!(
-        history.observe_sparse(&[0.0_f32; 3], sparse(&[1; 2], 1)),
-        wrong_length
-    );
-    for bad in [f64::NAN, f64::NEG_INFINITY, 1e39] {
-        let refused = Err(EncodeError::NotFinite { index: 2 });
-        assert_eq!(history.observe(&[0.0, 0.0, bad], of(2)), refused);
-        assert_eq!(
-            history.observe_sparse(&[0.0, 0.0, bad], sparse(&[1; 3], 1)),
-            refused
-        );
-    }
-    assert_eq!(history, before);
-    history
-        .observe_sparse(&[0.7_f32; 3], sparse(&[1, 0, 1], 2))
-        .unwrap();
+    let refused = history.observe(&[Reach::CUT]).unwrap_err().to_string();
+    assert_eq!(refused, "reached: reached = 1 = tensors = 2");
     assert_eq!(history, before);
 }
 
@@ -426,19 +309,19 @@ fn other_bounds_must_be_as_many_and_as_good() {
 proptest! {
     #[test]
     fn bounds_stay_in_their_range(
-        sizes in prop::collection::vec(0.0..1e35_f64, 1..6),
-        bits in 2..=32_u32,
-        survivors in 1..1000_usize,
+        far in prop::collection::vec(prop_oneof![3 => 0..=1_u8, 1 => 0..=4_u8], 1..400),
         clip in prop_oneof![Just(1e-30), 1e-6..1e3_f64, Just(1e30)],
     ) {
-        let job = encoding(bits, &[(3, clip), (2, 1.0)]);
+        let job = encoding(8, &[(3, clip), (2, 1.0)]);
         let mut history = UpdateHistory::new(&job).unwrap();
-        for size in sizes {
-            history.observe(&[size, 0.0, -size / 3.0, 0.0, 0.0], of(survivors)).unwrap();
+        for far in far {
+            history.observe(&[Reach::from_u8(far).unwrap(), Reach::FITTING]).unwrap();
             let clips = history.clips();
             prop_assert!(clips[0] <= clip && clips[0] >= clip * f64::powi(2.0, -20));
             prop_assert_eq!(clips[1], 1.0);
             prop_assert!(job.with_clips(&clips).is_ok());
+            let read = UpdateHistory::from_bytes(&job, &history.to_bytes());
+            prop_assert_eq!(read, Ok(history.clone()));
         }
     }
 }

@@ -97,7 +97,7 @@ proptest! {
         for i in 0..DIM {
             let exact = weighted[i] / total as f64;
             // The reference has its own rounding errors.
-            let bound = encoding.max_error() + exact.abs() * 1e-15;
+            let bound = encoding.rounding_error() + exact.abs() * 1e-15;
             prop_assert!((mean[i] - exact).abs() <= bound, "{} {} {}", mean[i], exact, bound);
             prop_assert_eq!(single[i], mean[i] as f32);
             if encoding.precision() == Precision::Single {

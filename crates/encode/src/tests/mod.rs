@@ -45,6 +45,7 @@ fn spec(dim: usize, kind: EncodingKind, parties: usize, max_weight: u32) -> Enco
         max_weight,
         parties,
         tensors: Vec::new(),
+        tells_reach: false,
     }
 }
 

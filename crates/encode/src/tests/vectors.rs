@@ -131,6 +131,7 @@ impl Spec {
             max_weight: self.max_weight,
             parties: self.parties,
             tensors: self.tensors.iter().map(tensor).collect(),
+            tells_reach: false,
         };
         spec.validate().unwrap()
     }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{
-    Averaged, EncodeError, Encoder, Judged, Real, Reals, Selection, Sent, Sparse, Update, Values,
-};
+use blindsum_encode::{EncodeError, Judged, Real, Reals, Selection, Sent, Update};
 use blindsum_protocol::{
     Answer, Client, ClientSetup, Fault, FaultKind, Input, Job, Message, Round, RoundSum,
     SparseInput,
@@ -106,10 +104,9 @@ impl Step {
         let input: Option<&dyn Input> = match (&self.update, selection) {
             (None, _) => None,
             (Some(_), Some(selection)) => {
-                let values = Values::F64(selection.values());
-                let words = Encoder::new(selection.encoding(), values, 1, seed);
+                let words = selection.encoder(seed);
                 *clipped = Some(selection.report().into());
-                sparse = SparseInput::new(selection.indices(), words.map_err(refused)?);
+                sparse = SparseInput::new(selection.places(), words.map_err(refused)?);
                 Some(&sparse)
             }
             (Some(judged), None) => {
@@ -155,7 +152,7 @@ pub(super) fn result(
     let survivors = sum.survivors.iter().filter_map(|p| members.get(p.rank()));
     Ok(RoundResult {
         survivors: survivors.map(|member| member.name.clone()).collect(),
-        contributors: sum.contributors.clone(),
+        contributors: contributors(round, sum),
         mean: opened.mean,
         sums: opened.sums,
         total_weight: opened.total_weight,
@@ -166,6 +163,13 @@ pub(super) fn result(
         warnings: Vec::new(),
         timings: Timings::default(),
     })
+}
+
+/// How many parties sent each coordinate, `[dim]`, where rounds are sparse.
+fn contributors(round: &Round, sum: &RoundSum) -> Option<Vec<u32>> {
+    let dim = round.encoding().dim();
+    let counts = sum.contributors.as_ref()?;
+    Some(counts.iter().copied().take(dim).collect())
 }
 
 /// The numbers that follow from a sum.
@@ -192,10 +196,6 @@ impl Opened {
         let dishonest = |e: EncodeError| {
             JobError::Coordinator(format!("no honest parties can have this sum: {e}"))
         };
-        let (least, divisor) = (
-            job.spec().least_contributors(),
-            job.spec().divisor(survivors),
-        );
         let total_weight = match &mut mean {
             Reals::Single(mean) => decode(round, sum, mean),
             Reals::Double(mean) => decode(round, sum, mean),
@@ -211,23 +211,11 @@ impl Opened {
             }
         };
         let update = job.spec().model_update;
-        let after = match &sum.contributors {
-            None => {
-                let of = Averaged {
-                    survivors,
-                    total_weight,
-                };
-                model.after(&mean, of, update)
-            }
-            Some(counts) => {
-                let of = Sparse {
-                    counts,
-                    minimum: least,
-                    divisor,
-                };
-                model.after_sparse(&mean, of, update)
-            }
-        };
+        let least = job.spec().least_contributors();
+        let counts = sum.contributors.as_ref();
+        let is_open = |word: usize| counts.is_none_or(|counts| counts[word] >= least);
+        let reached = encoding.reached(&sum.sum, is_open).map_err(dishonest)?;
+        let after = model.after(&mean, &reached, update);
         let mut after = after.map_err(|error| match error {
             EncodeError::Model { .. } => JobError::Model(error.to_string()),
             other => dishonest(other),

@@ -1,6 +1,6 @@
 //! What a round leads to: the next model, and the result for the coordinator's operator.
 
-use blindsum_encode::{Averaged, EncodeError, Reals};
+use blindsum_encode::{EncodeError, Reals};
 use blindsum_protocol::{Outcome, Round, RoundKind};
 use bytes::Bytes;
 
@@ -68,11 +68,8 @@ fn next_model(
                 Reals::Single(mean) => round.decode_mean(sum, survivors, mean),
                 Reals::Double(mean) => round.decode_mean(sum, survivors, mean),
             }?;
-            let of = Averaged {
-                survivors,
-                total_weight,
-            };
-            let model = model.after(&mean, of, spec.model_update)?;
+            let reached = round.encoding().reached(sum, |_| true)?;
+            let model = model.after(&mean, &reached, spec.model_update)?;
             (model, Some(total_weight))
         }
     };

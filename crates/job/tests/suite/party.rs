@@ -9,7 +9,7 @@ use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
-use blindsum_encode::{Averaged, Encoder, Values};
+use blindsum_encode::{Encoder, Values};
 use blindsum_job::actor::Now;
 use blindsum_job::pb;
 use blindsum_job::server::{LinkId, Peer, Traffic};
@@ -227,16 +227,11 @@ impl Party {
                 self.mean = vec![0.0; self.values.len()];
                 let survivors = sum.survivors.len();
                 let mean = &mut self.mean[..];
-                let total_weight = encoding.decode_mean(&sum.sum, survivors, mean).unwrap();
+                encoding.decode_mean(&sum.sum, survivors, mean).unwrap();
                 let update = round.job().spec().model_update;
-                let of = Averaged {
-                    survivors,
-                    total_weight,
-                };
-                self.model = self
-                    .model
-                    .after(&self.mean.clone().into(), of, update)
-                    .unwrap();
+                let reached = encoding.reached(&sum.sum, |_| true).unwrap();
+                let mean = self.mean.clone().into();
+                self.model = self.model.after(&mean, &reached, update).unwrap();
                 self.result = result_name(round, message).to_vec();
                 None
             }

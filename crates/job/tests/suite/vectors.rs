@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::roster::{Member, Roster};
-use blindsum_encode::{Averaged, Reals};
+use blindsum_encode::{Reach, Reals};
 use blindsum_job::{Model, result_name};
 use blindsum_protocol::{Job, JobSpec, Round};
 use serde::Deserialize;
@@ -13,6 +13,14 @@ use serde_json::Value;
 use crate::support::{Hex, load};
 
 const MODELS: &str = include_str!("../../../../vectors/model.json");
+/// How far coordinates go, by the number in the file.
+const FAR: [Reach; 5] = [
+    Reach::TINY,
+    Reach::SMALL,
+    Reach::FITTING,
+    Reach::NEAR,
+    Reach::CUT,
+];
 const PLAIN: &str = include_str!("../../../../vectors/plain.json");
 
 #[derive(Deserialize)]
@@ -52,7 +60,7 @@ pub fn singles(bytes: &[u8]) -> Vec<f32> {
 fn models_have_the_same_values_histories_and_names() {
     #[derive(Deserialize)]
     struct Step {
-        survivors: usize,
+        reached: Vec<usize>,
         mean: Hex,
         model: Shown,
     }
@@ -78,11 +86,8 @@ fn models_have_the_same_values_histories_and_names() {
             let precision = job.encoding().precision();
             let mean = Reals::from_bytes(precision, &step.mean.0).unwrap();
             let update = job.spec().model_update;
-            let of = Averaged {
-                survivors: step.survivors,
-                total_weight: step.survivors as u64,
-            };
-            model = model.after(&mean, of, update).unwrap();
+            let reached: Vec<Reach> = step.reached.iter().map(|far| FAR[*far]).collect();
+            model = model.after(&mean, &reached, update).unwrap();
             step.model.check(&model, &shown);
             let (bytes, hash) = (&step.model.bytes.0, &step.model.hash.0);
             let read = Model::from_bytes(&job, step.model.version, bytes, hash);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use blindsum_encode::{EncodeReport, Encoding, Sent, Sparsifier};
 use blindsum_protocol::Job;
 
+use super::plain::{other_seed, words_of};
 use super::updates::Gift;
 
 /// What a party chooses to send of an update.
@@ -15,7 +16,10 @@ pub(super) struct Choice {
     /// The coordinates that are sent, and their values, not clipped yet.
     pub indices: Vec<u32>,
     pub values: Vec<f64>,
-    /// How they become words.
+    /// The places of what is sent in a vector, and the words, with other random bits than the party's.
+    pub places: Vec<u32>,
+    pub words: Vec<u64>,
+    /// The bounds of the coordinates that are sent.
     pub encoding: Encoding,
     /// What clipping did to the update.
     pub report: EncodeReport,
@@ -41,11 +45,15 @@ impl Choice {
         };
         let tensors = encoding.tensors();
         let given = tensors.flat_map(|(run, clip)| clipped((&update[run], clip)));
+        let encoder = selection.encoder(other_seed()).map_err(|e| e.to_string())?;
+        let words = words_of(selection.encoding(), &encoder);
         Ok(Self {
             given: given.collect(),
             before: left.to_bytes().to_vec(),
             indices: selection.indices().to_vec(),
             values: selection.values().to_vec(),
+            places: selection.places().to_vec(),
+            words: words?,
             encoding: compact,
             report,
             sent: selection.into_sent().to_bytes().to_vec(),

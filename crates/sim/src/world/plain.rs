@@ -3,8 +3,7 @@
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{
-    Averaged, EncodeReport, Encoder, Encoding, EncodingKind, Reals, Rounding, Sparse,
-    UpdateHistory, Values,
+    EncodeReport, Encoder, Encoding, EncodingKind, Reals, Rounding, UpdateHistory,
 };
 use blindsum_job::party::RoundResult;
 use blindsum_job::results::LearntResult;
@@ -57,7 +56,7 @@ impl Plain {
     /// Whether this is what a party was told: exactly of integers, within the error of the encoding of real numbers.
     fn is_told_by(&self, encoding: &Encoding, weight: u64, result: &RoundResult) -> bool {
         // What is summed up here rounds, too.
-        let off = encoding.max_error() * (1.0 + 1e-9);
+        let off = encoding.rounding_error() * (1.0 + 1e-9);
         let told = result.sums.iter().flatten();
         let mut means = self.reals.iter().zip(result.mean.iter());
         let near = |(sum, mean): (&f64, f64)| (sum / weight as f64 - mean).abs() <= off;
@@ -81,15 +80,13 @@ pub(super) struct Share {
 impl Share {
     /// Of a dense round.
     pub fn dense(encoding: &Encoding, gift: &Gift) -> Result<Self, String> {
-        let mut words = vec![0; encoding.lanes()];
-        let report = encode(encoding, gift.values(), gift.weight, |d, word| {
-            words[d] = word
-        })?;
+        let encoder = Encoder::new(encoding, gift.values(), gift.weight, other_seed());
+        let encoder = encoder.map_err(|e| e.to_string())?;
         Ok(Self {
-            words,
+            words: words_of(encoding, &encoder)?,
             weight: gift.weight.into(),
             plain: Some(Plain::of(encoding, gift)),
-            report,
+            report: encoder.report(),
             choice: None,
         })
     }
@@ -97,9 +94,9 @@ impl Share {
     /// Of a sparse round: what is chosen of an update and of what was left before it.
     pub fn sparse(job: &Job, choice: Choice) -> Result<Self, String> {
         let mut words = vec![0; job.encoding().lanes()];
-        let at = |d: usize| choice.indices.get(d).map_or(0, |index| *index as usize);
-        let values = Values::F64(&choice.values);
-        encode(&choice.encoding, values, 1, |d, word| words[at(d)] = word)?;
+        for (place, word) in choice.places.iter().zip(&choice.words) {
+            words[*place as usize] = *word;
+        }
         Ok(Self {
             words,
             weight: 1,
@@ -110,21 +107,19 @@ impl Share {
     }
 }
 
-/// Hands out the words of a vector. Where rounding is random the random bits are others than those of the party.
-fn encode(
-    encoding: &Encoding,
-    values: Values<'_>,
-    weight: u32,
-    mut put: impl FnMut(usize, u64),
-) -> Result<EncodeReport, String> {
-    let seed = MaskSeed::from(Secret::from([0; 32]));
-    let encoder = Encoder::new(encoding, values, weight, seed).map_err(|e| e.to_string())?;
+/// The words of a vector. Where rounding is random the random bits are others than those of the party: the seed is
+/// [`other_seed`].
+pub(super) fn words_of(encoding: &Encoding, encoder: &Encoder<'_>) -> Result<Vec<u64>, String> {
     let mut words = Words::zeros(encoding.width(), encoder.lanes());
     let all = 0..encoder.lanes();
     let encoded = encoder.encode_tile(0, words.tile_mut(all));
     encoded.map_err(|e| e.to_string())?;
-    words.iter().enumerate().for_each(|(d, word)| put(d, word));
-    Ok(encoder.report())
+    Ok(words.iter().collect())
+}
+
+/// A seed that no party has.
+pub(super) fn other_seed() -> MaskSeed {
+    MaskSeed::from(Secret::from([0; 32]))
 }
 
 /// The sum of some shares.
@@ -145,7 +140,7 @@ impl Total {
     pub fn nothing(job: &Job) -> Self {
         Self {
             words: vec![0; job.lanes()],
-            counts: vec![0; job.encoding().dim()],
+            counts: vec![0; job.lanes()],
             plain: job.density().is_none().then(Plain::default),
             weight: 0,
             survivors: 0,
@@ -160,7 +155,7 @@ impl Total {
         for (sum, word) in total.words.iter_mut().zip(&share.words) {
             *sum = sum.wrapping_add(*word) & mask;
         }
-        let sent = share.choice.iter().flat_map(|choice| &choice.indices);
+        let sent = share.choice.iter().flat_map(|choice| &choice.places);
         for d in sent {
             total.counts[*d as usize] += 1;
         }
@@ -213,7 +208,8 @@ impl Total {
                 let least = job.spec().least_contributors();
                 let of = (least, job.spec().divisor(self.survivors));
                 let decoded = encoding.decode_sparse_mean(&words, &self.counts, of, &mut mean);
-                decoded.is_ok() && result.contributors.as_ref() == Some(&self.counts)
+                let counts = result.contributors.as_deref();
+                decoded.is_ok() && counts == Some(&self.counts[..dim])
             }
         };
         let mut sums = vec![0; dim];
@@ -232,6 +228,22 @@ impl Total {
         let plain = self.plain.as_ref();
         let plain = plain.is_none_or(|plain| plain.is_told_by(encoding, self.weight, result));
         decoded && exact && plain && same && self.weight == result.total_weight
+    }
+
+    /// Whether the model after the round that started from another one has the history that follows from these words.
+    pub fn leads_to(&self, job: &Job, (start, after): (&Model, &Model)) -> Result<bool, String> {
+        let Some(mut history) = history_of(job, start)? else {
+            return Ok(true);
+        };
+        let encoding = encoding_of(job, start)?;
+        let words = Words::from_values(encoding.width(), &self.words).map_err(|e| e.to_string())?;
+        let least = job.spec().least_contributors();
+        let is_open = |word: usize| job.density().is_none() || self.counts[word] >= least;
+        let reached = encoding
+            .reached(&words, is_open)
+            .map_err(|e| e.to_string())?;
+        history.observe(&reached).map_err(|e| e.to_string())?;
+        Ok(history_of(job, after)? == Some(history))
     }
 
     /// Whether this is what a server learnt of a dense round.
@@ -269,7 +281,7 @@ fn tolerance(job: &Job, encoding: &Encoding) -> f64 {
         EncodingKind::Quantised {
             rounding: Rounding::Stochastic,
             ..
-        } => 2.0 * encoding.max_error(),
+        } => 2.0 * encoding.rounding_error(),
         _ => 0.0,
     }
 }
@@ -296,38 +308,17 @@ fn history_of(job: &Job, model: &Model) -> Result<Option<UpdateHistory>, String>
     history.map(Some).map_err(|e| e.to_string())
 }
 
-/// The bytes of the model after a round that started from another one.
-pub(super) fn model_after(
+/// The values of the model after a round that started from another one, in bytes.
+pub(super) fn values_after(
     job: &Job,
     start: &Model,
     result: &RoundResult,
 ) -> Result<Vec<u8>, String> {
     let spec = job.spec();
     if spec.model_update == ModelUpdate::Nothing {
-        return Ok(start.to_bytes().to_vec());
+        return Ok(start.values().to_bytes().to_vec());
     }
-    let mut history = history_of(job, start)?;
-    // A single is a double, too: the powers are the same.
     let mean: Vec<f64> = result.mean.iter().collect();
-    let observed = match (&mut history, &result.contributors) {
-        (None, _) => Ok(()),
-        (Some(history), None) => {
-            let of = Averaged {
-                survivors: result.survivors.len(),
-                total_weight: result.total_weight,
-            };
-            history.observe(&mean, of)
-        }
-        (Some(history), Some(counts)) => {
-            let of = Sparse {
-                counts,
-                minimum: spec.least_contributors(),
-                divisor: spec.divisor(result.survivors.len()),
-            };
-            history.observe_sparse(&mean, of)
-        }
-    };
-    observed.map_err(|e| e.to_string())?;
     let added = |(before, mean): (f64, &f64)| match spec.model_update {
         ModelUpdate::Add => before + mean,
         _ => *mean,
@@ -335,7 +326,5 @@ pub(super) fn model_after(
     // The sum of two singles as a double, rounded to a single, is their sum in single precision.
     let values = start.values().iter().zip(&mean).map(added).collect();
     let values = Reals::Double(values).in_precision(job.encoding().precision());
-    let mut bytes = values.to_bytes();
-    bytes.extend(history.iter().flat_map(UpdateHistory::to_bytes));
-    Ok(bytes)
+    Ok(values.to_bytes().to_vec())
 }

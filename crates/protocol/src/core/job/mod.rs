@@ -36,8 +36,7 @@ impl Job {
     /// The empty history of updates before the first round, for jobs whose clipping bounds are found from earlier
     /// rounds (`clipping` = `aciq`); `None` for others.
     pub fn new_history(&self) -> Option<UpdateHistory> {
-        let learns = self.spec.encoding.view().learns_bounds();
-        learns.then(|| UpdateHistory::new(&self.encoding).ok())?
+        UpdateHistory::new(&self.encoding).ok()
     }
 
     /// Which part of its coordinates a party sends in each round, if rounds are sparse (`density` below 1).
@@ -45,13 +44,14 @@ impl Job {
         self.spec.sparsity().map(|sparsity| sparsity.schedule)
     }
 
-    /// The most coordinates that a party sends in a round.
-    pub(crate) fn most_coordinates(&self) -> usize {
+    /// The most words that a party sends in a round: coordinates, and all that the encoding adds to them.
+    pub(crate) fn most_words(&self) -> usize {
         let Some(schedule) = self.density() else {
-            return self.encoding.dim();
+            return self.lanes();
         };
         let tensors = self.encoding.tensors();
-        tensors.map(|(run, _)| schedule.kept(0, run.len())).sum()
+        let coordinates: usize = tensors.map(|(run, _)| schedule.kept(0, run.len())).sum();
+        coordinates + self.lanes() - self.encoding.dim()
     }
 
     /// The hash of what the specification says. It is part of every key and signature.

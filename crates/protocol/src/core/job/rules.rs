@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindsum_encode::{EncodingSpec, TensorSpec, UpdateHistory};
+use blindsum_encode::{EncodingSpec, TensorSpec};
 
 use super::Job;
 use crate::core::options::check_each;
@@ -28,9 +28,6 @@ impl JobSpec {
         self.encoding.view().check(&self)?;
         check_names(self.encoding.tensors())?;
         let encoding = self.encoding_spec().validate()?;
-        if self.encoding.view().learns_bounds() {
-            UpdateHistory::new(&encoding)?;
-        }
         let info = self.info();
         let mut job = Job {
             hash: self.hash(),
@@ -65,6 +62,7 @@ impl JobSpec {
             max_weight: self.encoding.max_weight(),
             parties: self.parties as usize,
             tensors: tensors.collect(),
+            tells_reach: self.encoding.view().learns_bounds(),
         }
     }
 }

@@ -138,7 +138,14 @@ impl Book {
             None => total.is_told_by(job, &encoding, result),
             Some(round) => total.is_ruled(round, result.mean.iter()),
         };
-        match self.adds_up(job, round, &survivors, is_told) {
+        let models = (start.clone(), result.model.clone());
+        let leads = |total: &Total| {
+            let models = (&models.0, &models.1);
+            total.leads_to(job, models) == Ok(true)
+        };
+        match self.adds_up(job, round, &survivors, |total| {
+            is_told(total) && leads(total)
+        }) {
             true => Ok(()),
             false => Err(format!(
                 "P2: the sum of round {round} is not that of what the parties {survivors:?} gave"

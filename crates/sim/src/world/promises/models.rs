@@ -6,7 +6,7 @@ use blindsum_job::party::RoundResult;
 use blindsum_protocol::{Job, ModelUpdate};
 
 use super::super::book::{Book, Kept};
-use super::super::plain::model_after;
+use super::super::plain::values_after;
 
 impl Book {
     /// A round begins for a party with a model: that after the latest round that counts.
@@ -85,17 +85,17 @@ impl Book {
                 "P8: the model of party {party} after round {round}: {why}"
             ))
         };
-        let bytes = model_after(job, start, result)?;
+        let values = values_after(job, start, result)?;
         let same = job.spec().model_update == ModelUpdate::Nothing && !job.hides_sum();
         let version = start.version() + u64::from(!same);
         let (model, hash) = (&result.model, result.model.hash());
         if model.version() != version {
             return wrong("another version");
         }
-        if model.to_bytes() != bytes {
+        if model.values().to_bytes()[..] != values {
             return wrong("not what the mean makes of the one before");
         }
-        if !job.hides_sum() && Model::from_bytes(job, version, &bytes, hash).is_err() {
+        if !job.hides_sum() && Model::from_bytes(job, version, &model.to_bytes(), hash).is_err() {
             return wrong("another hash");
         }
         if !self.is_exempt(party, round) {

@@ -46,9 +46,10 @@ choice! {
         Tensor = "tensor",
         /// The L2 norm of the whole vector.
         L2 = "l2",
-        /// Every coordinate of a tensor, at most: from the second round on the bound is found from the means
-        /// of earlier rounds and never wider than `clip` (FLASHE §5.2). Updates that do not grow are not cut off;
-        /// after a jump one round is.
+        /// Every coordinate of a tensor, at most: from the second round on the bound follows from how far the
+        /// coordinates of the parties went in earlier rounds, and is never wider than `clip`. Updates that at most
+        /// double from round to round are not cut off; after a larger jump one round is. Everybody learns how many
+        /// parties were above parts of the bound.
         Aciq = "aciq",
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn read_places(job: &Job, bytes: &[u8]) -> Result<SparseMask, FaultKi
 
 /// Says the rule that a number of coordinates breaks.
 pub(super) fn check_count(job: &Job, count: usize) -> Result<(), String> {
-    let most = job.most_coordinates();
+    let most = job.most_words();
     match (1..=most).contains(&count) {
         true => Ok(()),
         false => Err(format!(

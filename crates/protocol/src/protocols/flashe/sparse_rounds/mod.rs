@@ -27,7 +27,7 @@ use crate::{Job, Opens, Plan};
 pub(super) fn plan(job: &Job) -> Plan {
     let (spec, small) = (job.spec(), small(job.spec()));
     let places = job.lanes().div_ceil(8) as u64;
-    let sent = job.width().packed_len(job.most_coordinates()) as u64;
+    let sent = job.width().packed_len(job.most_words()) as u64;
     let all = small + u64::from(spec.parties) * places;
     let stages = [
         Stage::new("mask", small + places, all).input(),
