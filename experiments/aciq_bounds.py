@@ -76,8 +76,8 @@ def main(words: Sequence[str] | None = None) -> None:
     about = (
         f"Normal updates of {DIM:,} coordinates that have nothing in common, with the standard deviation "
         f"σ, and the bound of the last {ROUNDS - SETTLED} of {ROUNDS} rounds (median). *Rounds until there*: "
-        "after so many the bound was at most twice as wide. *Bits lost*: against the bound with which one such "
-        f"update loses least, which is {best}."
+        "after so many the bound was at most twice as wide. *Bits lost*: against the bound with which one "
+        f"such update loses least, which is {best}."
     )
     parts = [about, output.table(names, shown)]
     output.write_page(options, "aciq-bounds.md", "What the bounds of aciq cost", parts, timed=False)
