@@ -279,16 +279,17 @@ def _vector_of(entry: Entry) -> Vector:
     what = _entry(entry.name)
     if entry.array is None:
         raise InputError(f"{what}: None is not an array; leave out what has no values")
-    _refuse_integers(entry)
+    if not isinstance(entry.array, np.ma.MaskedArray):
+        _refuse_integers(entry)
     return as_vector(entry.array, what=what)
 
 
 def _check_template(entry: Entry) -> None:
     """Refuse what :func:`flatten` would refuse, whatever its values are."""
     what, array = _entry(entry.name), entry.array
-    _refuse_integers(entry)
     if isinstance(array, np.ma.MaskedArray):
         raise InputError(f"{what}: the template is masked; give one without a mask, e.g. x.filled(0)")
+    _refuse_integers(entry)
     if _is_torch(array):
         return
     element = _element(array)
@@ -316,7 +317,8 @@ def _is_torch(array: Any) -> bool:
 def _is_counter(entry: Entry) -> bool:
     """Whether this is left out: an array of integers or truth values under a key."""
     is_array = hasattr(entry.array, "dtype") and not isinstance(entry.array, np.generic)
-    return entry.has_key and is_array and _has_integers(entry.array)
+    is_masked = isinstance(entry.array, np.ma.MaskedArray)
+    return entry.has_key and is_array and not is_masked and _has_integers(entry.array)
 
 
 def _has_integers(array: Any) -> bool:

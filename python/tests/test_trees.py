@@ -162,6 +162,7 @@ def test_unflatten_takes_vectors_of_floats(vector):
         ({"w": np.array([1.0, 1e39])}, "entry 'w': number 1 is beyond the range of float32.*float64"),
         ({"w": np.ones(2, complex)}, "entry 'w': elements are complex128"),
         ({"w": np.ma.masked_array([1.0])}, "entry 'w': a masked array"),
+        ({"w": np.ones(1), "n": np.ma.masked_array([1])}, "entry 'n': a masked array"),
         ({"w": {"only": np.ones(2, int)}}, "all entries are integers"),
         (
             {"w": [1, 0.5, 0.25]},
@@ -239,6 +240,7 @@ def test_a_deque_is_a_sequence():
         ({"w": np.zeros(1, object)}, "entry 'w': the template, ndarray, is not an array of floats"),
         ({"w": None}, "entry 'w': the template, NoneType"),
         ({"w": np.ma.masked_array(np.zeros(1), mask=[True])}, "entry 'w': the template is masked"),
+        ({"w": np.zeros(1), "n": np.ma.masked_array([1])}, "entry 'n': the template is masked"),
         ({"w": [1]}, r"entry 'w\.0': an integer is neither"),
     ],
 )
