@@ -6,8 +6,11 @@
 //! does not open a result of the same model whose survivors are too near to recorded ones. They may be the same parties
 //! again. Of honest updates that stay as they are, a sum of the same parties tells nothing new. Another rule can: a corrupt
 //! party that gives another update changes how the others count, so each repetition is another result of theirs. Noise is
-//! fresh each time, and the mean of several results has less of it. That is why repetitions count as releases, too, and no
-//! model has more than [`MAX_RELEASES`].
+//! fresh each time, and the mean of several results has less of it. There repetitions count as releases, too
+//! ([`Rule::repetitions_tell`]), and no model has more than [`MAX_RELEASES`].
+//!
+//! A model is known by its hash alone, which is in the context of the round and in what parties sign. Its version is what the
+//! coordinator says: it could say another one, and let parties train from the same values again.
 //!
 //! With c corrupt parties, whose vectors the corrupt server knows, a difference of c + 1 parties can be the vector of one
 //! honest party. So sets differ by at least c + 2. With three sets and more, sums of differences count too: then each group
@@ -18,11 +21,13 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use blindsum_protocol::{Job, JobSpec, ModelUpdate, NotOpened, PartySet, ReleaseGuard, Round};
+use blindsum_protocol::{
+    Job, JobSpec, ModelUpdate, NotOpened, PartySet, ProtocolChoice, ReleaseGuard, Round, RuleName,
+};
 use serde::{Deserialize, Serialize};
 
+use crate::MAX_NAMES;
 use crate::party::Groups;
-use crate::{MAX_NAMES, hex};
 
 /// Releases that are kept: all of the model under way, and of others the latest ones. No model has more.
 pub const MAX_RELEASES: usize = 16;
@@ -35,16 +40,10 @@ const MIN_HONEST: usize = 2;
 pub struct Release {
     /// The round.
     pub round: u64,
-    /// The model from which the round started: its [`model_key`].
+    /// The model from which the round started: its hash, in hexadecimal digits.
     pub model: String,
     /// The names of the survivors.
     pub survivors: BTreeSet<String>,
-}
-
-/// How releases name a model: by its version and its hash. A round that counts leads to a new version, also where all
-/// values stay as they are.
-pub fn model_key(version: u64, hash: &[u8; 32]) -> String {
-    format!("{version} {}", hex(hash))
 }
 
 /// Why no result of some survivors is opened.
@@ -98,23 +97,45 @@ impl From<TooNear> for NotOpened {
     }
 }
 
-/// By how many parties the survivors of two results of one model must differ, if they are not the same: one more than the
-/// corrupt parties and one honest one.
-pub fn bound(spec: &JobSpec) -> usize {
-    spec.corrupt_parties() + MIN_HONEST
+/// What results of one model may be opened in a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// By how many parties the survivors of two results must differ, if they are not the same: one more than the corrupt
+    /// parties and one honest one.
+    pub bound: usize,
+    /// Whether a result of the same survivors can tell something new: where the result is not their mean, or has noise.
+    pub repetitions_tell: bool,
+}
+
+impl Rule {
+    /// That of a job.
+    pub fn of(spec: &JobSpec) -> Self {
+        let repetitions_tell = match &spec.protocol {
+            ProtocolChoice::Mpc3(options) => {
+                let adds = matches!(options.rule, RuleName::FedAvg | RuleName::Weighted);
+                !adds || options.noise > 0.0
+            }
+            _ => true,
+        };
+        Self {
+            bound: spec.corrupt_parties() + MIN_HONEST,
+            repetitions_tell,
+        }
+    }
 }
 
 /// Compares survivors with those of earlier results of the same model.
 ///
 /// # Errors
 /// [`TooNear`] for survivors whose result is not to be opened.
-pub fn compare(
-    known: &[Release],
-    survivors: &BTreeSet<String>,
-    bound: usize,
-) -> Result<(), TooNear> {
+pub fn compare(known: &[Release], survivors: &BTreeSet<String>, rule: Rule) -> Result<(), TooNear> {
+    let Rule {
+        bound,
+        repetitions_tell,
+    } = rule;
     let is_full = known.len() >= MAX_RELEASES;
-    if !is_full && known.iter().any(|release| release.survivors == *survivors) {
+    let is_repeated = known.iter().any(|release| release.survivors == *survivors);
+    if is_repeated && !(is_full && repetitions_tell) {
         return Ok(());
     }
     let differ = |release: &Release| -> BTreeSet<String> {
@@ -155,7 +176,7 @@ pub type Keep = Box<dyn Fn(&[Release]) -> io::Result<()> + Send + Sync>;
 
 /// The memory of one server of a job.
 pub struct Releases {
-    bound: usize,
+    rule: Rule,
     /// Oldest first.
     kept: Mutex<Vec<Release>>,
     keep: Keep,
@@ -163,9 +184,15 @@ pub struct Releases {
 
 impl Releases {
     /// A memory with what was written down before, and how to write it down from now on.
-    pub fn new(job: &Job, kept: Vec<Release>, keep: Keep) -> Arc<Self> {
+    pub fn new(job: &Job, mut kept: Vec<Release>, keep: Keep) -> Arc<Self> {
+        // Earlier records have the version of the model in front of its hash.
+        for release in &mut kept {
+            if let Some((_, hash)) = release.model.split_once(' ') {
+                release.model = hash.to_owned();
+            }
+        }
         Arc::new(Self {
-            bound: bound(job.spec()),
+            rule: Rule::of(job.spec()),
             kept: Mutex::new(kept),
             keep,
         })
@@ -175,7 +202,7 @@ impl Releases {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The releases of the model with this key.
+    /// The releases of the model with this hash.
     pub fn of_model(&self, model: &str) -> Vec<Release> {
         let kept = self.kept();
         let of_model = kept.iter().filter(|release| release.model == model);
@@ -209,11 +236,12 @@ impl Releases {
     pub fn counted(&self, job: &Job, round: u64) -> io::Result<()> {
         let mut kept = self.kept();
         let later = standing(job, kept.clone(), round);
-        if later.len() < kept.len() {
-            (self.keep)(&later)?;
-            *kept = later;
+        if later.len() == kept.len() {
+            return Ok(());
         }
-        Ok(())
+        // Also where it cannot be written down: what is kept then is forgotten with the next one.
+        *kept = later;
+        (self.keep)(&kept)
     }
 
     /// Writes a release down.
@@ -223,7 +251,11 @@ impl Releases {
             .iter()
             .cloned()
             .partition(|it| it.model == release.model);
-        compare(&of_model, &release.survivors, self.bound)?;
+        compare(&of_model, &release.survivors, self.rule)?;
+        let is_known = of_model.iter().any(|it| it.survivors == release.survivors);
+        if is_known && !self.rule.repetitions_tell {
+            return Ok(());
+        }
         let room = MAX_RELEASES.saturating_sub(of_model.len() + 1);
         others.drain(..others.len().saturating_sub(room));
         let all: Vec<Release> = others
@@ -275,11 +307,7 @@ impl OfRound {
 impl ReleaseGuard for OfRound {
     fn check(&self, survivors: &PartySet) -> Result<(), NotOpened> {
         let known = self.releases.of_model(&self.model);
-        Ok(compare(
-            &known,
-            &self.named(survivors),
-            self.releases.bound,
-        )?)
+        Ok(compare(&known, &self.named(survivors), self.releases.rule)?)
     }
 
     fn record(&self, survivors: &PartySet) -> Result<(), NotOpened> {

@@ -9,8 +9,8 @@ use tracing::info;
 use super::Server;
 use crate::pb::{self, RoundRefusalCode};
 use crate::records::Records;
-use crate::released::{Keep, Release, Releases, model_key};
-use crate::{JobError, foreign};
+use crate::released::{Keep, Release, Releases};
+use crate::{JobError, foreign, hex};
 
 /// Bytes of names that a refusal has at most.
 const MAX_NAMES: usize = 64 << 10;
@@ -52,10 +52,10 @@ impl Server {
 
     /// A round that asks this server's memory.
     pub(super) fn remembering(&self, round: Round, start: &pb::RoundStart) -> Round {
-        let model = start.model.as_ref().and_then(|model| {
-            let hash = model.hash.as_slice().try_into().ok()?;
-            Some(model_key(model.version, hash))
-        });
+        let model = start
+            .model
+            .as_ref()
+            .and_then(|model| (model.hash.len() == 32).then(|| hex(&model.hash)));
         // A round whose hash has another length was refused.
         let model = model.unwrap_or_default();
         let guard = self.releases.guard(&round, model);

@@ -1,8 +1,11 @@
-use blindsum_protocol::{JobSpec, ModelUpdate, Mpc3, ProtocolName, ResultName};
+use blindsum_protocol::{
+    JobSpec, ModelUpdate, Mpc3, ProtocolChoice, ProtocolName, ResultName, RuleName,
+};
 
 use rand_core::Rng;
 
 use super::*;
+use crate::hex;
 use crate::testing::rng;
 
 fn set(parties: impl IntoIterator<Item = u32>) -> BTreeSet<String> {
@@ -19,9 +22,14 @@ fn release(round: u64, parties: impl IntoIterator<Item = u32>) -> Release {
 }
 
 fn job(model_update: ModelUpdate, result: ResultName) -> Job {
+    ruled(model_update, result, RuleName::FedAvg)
+}
+
+fn ruled(model_update: ModelUpdate, result: ResultName, rule: RuleName) -> Job {
     let spec = JobSpec {
         protocol: Mpc3 {
             result,
+            rule,
             ..Mpc3::default()
         }
         .into(),
@@ -31,6 +39,14 @@ fn job(model_update: ModelUpdate, result: ResultName) -> Job {
         ..JobSpec::default()
     };
     spec.validate().unwrap()
+}
+
+/// Survivors differ by so many parties, and repetitions tell nothing.
+fn by(bound: usize) -> Rule {
+    Rule {
+        bound,
+        repetitions_tell: false,
+    }
 }
 
 /// A memory with what was written down last.
@@ -47,8 +63,8 @@ fn memory(job: &Job, kept: Vec<Release>) -> (Arc<Releases>, Arc<Mutex<Vec<Releas
 #[test]
 fn case_67_survivors_are_the_same_again_or_far_from_earlier_ones() {
     let known = [release(3, 0..10)];
-    let near = |parties: &[u32]| compare(&known, &set(parties.iter().copied()), 3).err();
-    assert_eq!(compare(&[], &set(0..9), 3), Ok(()));
+    let near = |parties: &[u32]| compare(&known, &set(parties.iter().copied()), by(3)).err();
+    assert_eq!(compare(&[], &set(0..9), by(3)), Ok(()));
     assert_eq!(near(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), None);
     assert_eq!(near(&[0, 1, 2, 3, 4, 5, 6]), None);
     assert_eq!(near(&[0, 1, 2, 3, 4, 5, 6, 7, 10]), None);
@@ -59,7 +75,7 @@ fn case_67_survivors_are_the_same_again_or_far_from_earlier_ones() {
                 survivors.insert(name.clone());
             }
         }
-        let found = compare(&known, &survivors, 3).unwrap_err();
+        let found = compare(&known, &survivors, by(3)).unwrap_err();
         assert_eq!(
             (found.to.round, &found.differ, found.bound),
             (3, &differ, 3)
@@ -79,9 +95,9 @@ fn case_67_three_results_together_tell_no_fewer_than_two() {
     let third = set((0..12).filter(|party| ![2, 3, 4].contains(party)));
     let far = |known: &Release| known.survivors.symmetric_difference(&third).count() >= 3;
     assert!(known.iter().all(far));
-    assert!(compare(&known, &third, 3).is_err());
+    assert!(compare(&known, &third, by(3)).is_err());
     let third = set((0..12).filter(|party| ![3, 4, 5].contains(party)));
-    assert_eq!(compare(&known, &third, 3), Ok(()));
+    assert_eq!(compare(&known, &third, by(3)), Ok(()));
 }
 
 /// Whatever sums of parties are asked for in whatever order, no combination of the opened ones that takes at most three of
@@ -97,7 +113,7 @@ fn case_67_no_combination_of_opened_sums_tells_few_parties() {
             let mask = 1 + dice.next_u32() % ((1 << 9) - 1);
             let release = release(round, (0..9).filter(|party| mask >> party & 1 == 1));
             let known: Vec<Release> = opened.iter().map(|(_, known)| known.clone()).collect();
-            let is_allowed = compare(&known, &release.survivors, bound).is_ok();
+            let is_allowed = compare(&known, &release.survivors, by(bound)).is_ok();
             if release.survivors.len() >= bound && is_allowed {
                 opened.push((mask, release));
             }
@@ -139,12 +155,13 @@ fn assert_tells_no_few(sets: &[u32], bound: usize) {
 #[test]
 fn case_67_the_bound_is_the_corrupt_parties_and_two_more() {
     let of = |corrupt| {
-        bound(&JobSpec {
+        let spec = JobSpec {
             protocol: ProtocolName::Mpc3.into(),
             parties: 20,
             corrupt,
             ..JobSpec::default()
-        })
+        };
+        Rule::of(&spec).bound
     };
     assert_eq!(
         [of(0.0), of(0.05), of(0.1), of(0.25)].map(|it| it >= 2),
@@ -159,11 +176,7 @@ fn case_67_releases_outlive_the_process() {
     let job = job(ModelUpdate::Add, ResultName::Both);
     let (releases, disk) = memory(&job, Vec::new());
     releases.record(release(1, 0..10)).unwrap();
-    releases.record(release(2, 0..10)).unwrap();
-    assert_eq!(
-        *disk.lock().unwrap(),
-        [release(1, 0..10), release(2, 0..10)]
-    );
+    assert_eq!(*disk.lock().unwrap(), [release(1, 0..10)]);
     let kept = disk.lock().unwrap().clone();
     let (again, _) = memory(&job, kept);
     assert_eq!(again.record(release(3, 0..9)).unwrap_err().round, 1);
@@ -201,28 +214,72 @@ fn case_67_a_model_with_as_many_releases_as_there_is_room_for_has_no_other() {
         releases.record(far(round)).unwrap();
     }
     assert!(releases.record(far(99)).is_err());
-    let again = Release {
-        round: 100,
-        ..far(3)
-    };
-    let refused = releases.record(again).unwrap_err();
+    let refused = releases.record(far(98)).unwrap_err();
     assert!(refused.reason.contains("16 results"), "{}", refused.reason);
     // Of the next model nothing is known.
     let next = Release {
-        model: model_key(1, &[1; 32]),
+        model: hex(&[2; 32]),
         ..far(3)
     };
-    assert_ne!(next.model, model_key(0, &[1; 32]));
     releases.record(next).unwrap();
 }
 
-/// Each repetition with the same survivors is a release of its own.
+/// Each repetition with the same survivors is a release of its own, where it can tell something new: a mean without noise
+/// does not.
 #[test]
 fn case_67_no_result_is_repeated_without_end() {
-    let job = job(ModelUpdate::Add, ResultName::Both);
-    let (releases, _) = memory(&job, Vec::new());
-    let opened = (1..100).take_while(|round| releases.record(release(*round, 0..10)).is_ok());
-    assert_eq!(opened.count(), MAX_RELEASES);
+    for (rule, noise, repeats) in [
+        (RuleName::Median, 0.0, MAX_RELEASES),
+        (RuleName::FedAvg, 1.0, MAX_RELEASES),
+        (RuleName::FedAvg, 0.0, 99),
+        (RuleName::Weighted, 0.0, 99),
+    ] {
+        let mut spec = job(ModelUpdate::Add, ResultName::Both).spec().clone();
+        if let ProtocolChoice::Mpc3(options) = &mut spec.protocol {
+            (options.rule, options.noise) = (rule, noise);
+        }
+        let known =
+            |count: u64| -> Vec<Release> { (0..count).map(|it| release(it, 0..10)).collect() };
+        let of = Rule::of(&spec);
+        assert_eq!(
+            of.repetitions_tell,
+            repeats == MAX_RELEASES,
+            "{rule} {noise}"
+        );
+        let allowed = (0..99).take_while(|count| compare(&known(*count), &set(0..10), of).is_ok());
+        assert_eq!(allowed.count(), repeats, "{rule} {noise}");
+    }
+    for (rule, kept) in [(RuleName::Median, MAX_RELEASES), (RuleName::FedAvg, 1)] {
+        let job = ruled(ModelUpdate::Add, ResultName::Both, rule);
+        let (releases, disk) = memory(&job, Vec::new());
+        (1..100).for_each(|round| drop(releases.record(release(round, 0..10))));
+        assert_eq!(disk.lock().unwrap().len(), kept, "{rule}");
+    }
+}
+
+/// What cannot be forgotten on the disk is forgotten in the memory of the process, and on the disk with the next one.
+#[test]
+fn releases_that_cannot_be_removed_restrict_nobody() {
+    let job = job(ModelUpdate::Nothing, ResultName::Both);
+    let disk = Arc::new(Mutex::new((false, Vec::new())));
+    let written = disk.clone();
+    let keep = move |releases: &[Release]| {
+        let mut disk = written.lock().unwrap();
+        match disk.0 {
+            true => Err(io::Error::other("no room")),
+            false => {
+                disk.1 = releases.to_vec();
+                Ok(())
+            }
+        }
+    };
+    let releases = Releases::new(&job, Vec::new(), Box::new(keep));
+    releases.record(release(1, 0..10)).unwrap();
+    disk.lock().unwrap().0 = true;
+    releases.counted(&job, 1).unwrap_err();
+    disk.lock().unwrap().0 = false;
+    releases.record(release(2, 0..9)).unwrap();
+    assert_eq!(disk.lock().unwrap().1, [release(2, 0..9)]);
 }
 
 /// Where the job keeps no model, a round that counts begins anew; nowhere else.

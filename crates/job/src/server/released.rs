@@ -12,9 +12,9 @@ use super::joining::ReadyParty;
 use super::trouble::grown;
 use super::{Halt, Lead, Parts};
 use crate::actor::Time;
-use crate::released::{MAX_RELEASES, Release, Releases, bound, compare, model_key, standing};
+use crate::released::{MAX_RELEASES, Release, Releases, Rule, compare, standing};
 use crate::store::StoredJob;
-use crate::{foreign, pb};
+use crate::{foreign, hex, pb};
 
 /// The coordinator's memory of results that were opened.
 pub(super) struct Opened {
@@ -72,7 +72,7 @@ impl Lead {
 
     /// How releases name the model under way.
     fn model_key(&self) -> String {
-        model_key(self.model.version(), self.model.hash())
+        hex(self.model.hash())
     }
 
     /// The releases of the model under way that are known here.
@@ -80,7 +80,11 @@ impl Lead {
         let model = self.model_key();
         let mut known = self.opened.releases.of_model(&model);
         let told = self.opened.told.iter().map(|(_, release)| release);
-        known.extend(told.filter(|it| it.model == model).cloned());
+        for release in told.filter(|it| it.model == model) {
+            if known.iter().all(|it| it.survivors != release.survivors) {
+                known.push(release.clone());
+            }
+        }
         known
     }
 
@@ -96,16 +100,17 @@ impl Lead {
         let known = self.known_releases();
         let present: BTreeSet<String> = ready.iter().map(|it| it.name.to_string()).collect();
         let job = &self.parts.job;
-        let near = compare(&known, &present, bound(job.spec()));
+        let rule = Rule::of(job.spec());
+        let near = compare(&known, &present, rule);
         let (RoundKind::Sum, Err(near)) = (kind, near) else {
             return Ok(ready);
         };
-        let rule = Rule {
-            bound: bound(job.spec()),
+        let choice = Choice {
+            rule,
             least: job.least_roster(),
             root: job.spec().root(),
         };
-        let Some(chosen) = choose(&present, &known, rule, number) else {
+        let Some(chosen) = choose(&present, &known, choice, number) else {
             return Err(Halt::Unopened(format!(
                 "no round of the parties that are ready may have a result: {near}"
             )));
@@ -136,14 +141,17 @@ impl Lead {
             model: self.model_key(),
             survivors: refusal.released.iter().map(|name| foreign(name)).collect(),
         };
-        if self
-            .known_releases()
-            .iter()
-            .all(|it| it.survivors != release.survivors)
-        {
-            self.opened.told.push((role, release));
-            let older = self.opened.told.len().saturating_sub(MAX_RELEASES);
-            self.opened.told.drain(..older);
+        let told = &mut self.opened.told;
+        let is_told = |(by, it): &(ServerRole, Release)| {
+            *by == role && it.model == release.model && it.survivors == release.survivors
+        };
+        if !told.iter().any(is_told) {
+            told.push((role, release));
+            let of_role = told.iter().filter(|(by, _)| *by == role).count();
+            if of_role > MAX_RELEASES {
+                let oldest = told.iter().position(|(by, _)| *by == role);
+                oldest.map(|oldest| told.remove(oldest));
+            }
         }
     }
 
@@ -211,9 +219,9 @@ impl Lead {
 
 /// What a choice of parties must keep.
 #[derive(Clone, Copy)]
-struct Rule<'a> {
-    /// By how many parties sets differ.
-    bound: usize,
+struct Choice<'a> {
+    /// What results may be opened.
+    rule: Rule,
     /// How many parties a round begins with.
     least: usize,
     /// A party without which there is no round.
@@ -225,20 +233,20 @@ struct Rule<'a> {
 fn choose(
     present: &BTreeSet<String>,
     known: &[Release],
-    rule: Rule<'_>,
+    choice: Choice<'_>,
     number: u64,
 ) -> Option<BTreeSet<String>> {
     let fits = |set: &BTreeSet<String>| {
-        set.len() >= rule.least
-            && rule.root.is_none_or(|root| set.contains(root))
-            && compare(known, set, rule.bound).is_ok()
+        set.len() >= choice.least
+            && choice.root.is_none_or(|root| set.contains(root))
+            && compare(known, set, choice.rule).is_ok()
     };
     let again = known.iter().map(|release| &release.survivors);
     let again = again.filter(|set| set.is_subset(present)).cloned();
     let fewer = known.iter().filter_map(|from| {
         let mut set = present.clone();
         let shared = present.intersection(&from.survivors).cloned();
-        let mut shared: Vec<String> = shared.filter(|name| Some(&**name) != rule.root).collect();
+        let mut shared: Vec<String> = shared.filter(|name| Some(&**name) != choice.root).collect();
         let shift = number.checked_rem(shared.len() as u64).unwrap_or(0);
         shared.rotate_left(shift as usize);
         shared.into_iter().find_map(|name| {

@@ -90,6 +90,8 @@ pub struct Ensemble {
     pub opened: BTreeMap<(usize, Vec<u8>), Vec<pb::RosterFixed>>,
     /// The hosts that sent their vectors, and in which rounds.
     pub vectors: BTreeSet<(usize, u64)>,
+    /// Whether the coordinator says another version of the model to the other servers in each round.
+    pub lies_of_version: bool,
 }
 
 impl Ensemble {
@@ -164,6 +166,7 @@ impl Ensemble {
             fixed: BTreeMap::new(),
             opened: BTreeMap::new(),
             vectors: BTreeSet::new(),
+            lies_of_version: false,
         }
     }
 
@@ -235,7 +238,20 @@ impl Ensemble {
         true
     }
 
-    fn frame_to(&mut self, host: usize, link: u64, frame: CoordinatorFrame) {
+    /// The coordinator forgets what was opened.
+    pub fn forget_released(&mut self) {
+        let job = &self.job.spec().job;
+        blindsum_job::store::Store::released(&*self.store, job, &[]).unwrap();
+    }
+
+    fn frame_to(&mut self, host: usize, link: u64, mut frame: CoordinatorFrame) {
+        if self.lies_of_version
+            && self.hosts[host].role.is_some()
+            && let Some(DownFrame::RoundStart(start)) = &mut frame.frame
+            && let Some(model) = &mut start.model
+        {
+            model.version = start.round;
+        }
         self.note_roster(host, &frame);
         self.give(host, |machine, now| match machine {
             Machine::Party(party) => party.handle(now, party::Input::Frame(LinkId(link), frame)),

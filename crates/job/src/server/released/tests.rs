@@ -16,8 +16,11 @@ fn release(round: u64, mask: u32) -> Release {
     }
 }
 
-const RULE: Rule<'static> = Rule {
-    bound: 3,
+const RULE: Choice<'static> = Choice {
+    rule: Rule {
+        bound: 3,
+        repetitions_tell: true,
+    },
     least: 4,
     root: None,
 };
@@ -68,8 +71,11 @@ fn chosen_parties_may_have_a_result() {
             .collect();
         let present = set(mask());
         let root = present.first().map(String::as_str);
-        let rule = Rule {
-            bound: 2 + (case % 3) as usize,
+        let rule = Choice {
+            rule: Rule {
+                bound: 2 + (case % 3) as usize,
+                repetitions_tell: case % 2 == 0,
+            },
             least: 3 + (case % 4) as usize,
             root,
         };
@@ -79,7 +85,7 @@ fn chosen_parties_may_have_a_result() {
         found += 1;
         assert!(chosen.is_subset(&present) && chosen.len() >= rule.least);
         assert!(root.is_none_or(|root| chosen.contains(root)));
-        assert_eq!(compare(&known, &chosen, rule.bound), Ok(()));
+        assert_eq!(compare(&known, &chosen, rule.rule), Ok(()));
     }
     assert!(found > 200, "{found}");
 }
