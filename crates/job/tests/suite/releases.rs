@@ -94,6 +94,29 @@ fn case_67_a_server_that_crashes_after_each_result_gets_no_vector() {
     }
 }
 
+/// Abuse case 67: rounds that are lost with a server alone do not count as failed, however many there are and whatever the
+/// server was doing.
+#[test]
+fn case_67_a_server_that_crashes_again_and_again_ends_nothing() {
+    for opens in [false, true] {
+        let mut job = Ensemble::new(mpc3(Adversary::Active, 5, 1), 1);
+        let mut round = 0;
+        for _ in 0..12 {
+            if opens {
+                round = crash_after_opening(&mut job, THIRD, round);
+                continue;
+            }
+            let uploads = |job: &Ensemble| job.vectors.iter().map(|(_, round)| *round).max();
+            play_until(&mut job, "an upload", |job| uploads(job) > Some(round));
+            round = uploads(&job).unwrap();
+            job.kill(6);
+        }
+        job.play();
+        assert_eq!(ended(&job, RoundState::Aborted).len(), 12, "{opens}");
+        assert_eq!(ended(&job, RoundState::Done).len(), 1, "{opens}");
+    }
+}
+
 /// Updates that are rounded to 0: no value of the model changes.
 fn unmoving(parties: u32, rounds: u32) -> JobSpec {
     JobSpec {
