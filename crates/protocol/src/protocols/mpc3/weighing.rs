@@ -11,7 +11,7 @@
 //! A result has a word for each coordinate, a sum of weights with 28 bits behind the point, and the bits of a double by
 //! which everything is divided as well.
 
-use blindsum_encode::{ClipSpec, EncodingKind, Rounding};
+use blindsum_encode::{ClipSpec, EncodingKind, Precision, Rounding};
 use blindsum_math::words::{Width, Words};
 use blindsum_mpc::rules::{Bounds, Clear, Rule, Trusted, total_of};
 use blindsum_mpc::{FRACTION, Gate, Gaussian, MpcError, Vectors};
@@ -277,7 +277,7 @@ impl Weighing {
             // Nothing is asked of norms.
             false => Bounds::new(15).map_err(|e| SpecError::new("rule", e.to_string()))?,
         };
-        self.check_noise(spec)?;
+        self.check_noise(job)?;
         for count in [job.min_parties(), spec.parties as usize] {
             let vectors = count - usize::from(rule == RuleName::FlTrust);
             let checked = self
@@ -296,8 +296,8 @@ impl Weighing {
     }
 
     /// Leaves room for noise beside the sum.
-    fn check_noise(&self, spec: &JobSpec) -> Result<(), SpecError> {
-        let noise = self.options.noise;
+    fn check_noise(&self, job: &Job) -> Result<(), SpecError> {
+        let (noise, spec) = (self.options.noise, job.spec());
         let refused = |what: String| Err(SpecError::new("noise", what));
         if noise > 0.0 && !spec.encoding.tensors().is_empty() {
             let what = "must be empty with noise, which is as large for all coordinates";
@@ -312,9 +312,22 @@ impl Weighing {
         // Noise beyond 64 standard deviations, of three components, has a probability below 2^-1000.
         let longest = self.deviation() / noise;
         let most = longest * (f64::from(spec.parties) + NOISE_ROOM * noise);
-        match noise > 0.0 && most >= 2f64.powi(62) {
-            true => refused(format!(
+        if noise > 0.0 && most >= 2f64.powi(62) {
+            return refused(format!(
                 "noise = {noise}: the sum with its noise is up to {most:.3e}, but it must be below 2^62: choose fewer bits"
+            ));
+        }
+        let bits = match self.options.rule {
+            RuleName::Clipped => FRACTION,
+            _ => 0,
+        };
+        let longest = longest / (1_u64 << bits) as f64 / self.top() as f64 * self.clip;
+        let mean = longest * (1.0 + NOISE_ROOM * noise / job.min_parties() as f64);
+        let largest = f64::from(f32::MAX);
+        match noise > 0.0 && job.encoding().precision() == Precision::Single && mean > largest {
+            true => refused(format!(
+                "noise = {noise}: a mean with its noise is up to {mean:.3e}, but it must be at most {largest:.3e}, which is the \
+                 largest float32: choose a smaller clip or less noise"
             )),
             false => Ok(()),
         }

@@ -246,6 +246,21 @@ fn case_24_what_cannot_be_computed_is_refused_by_the_job() {
         });
         says(text, &["noise", what]);
     }
+    // 64 standard deviations of 10^6 · 10^30 · √10,000 / 6 are more than a float32 holds, of 10^5 they are not; nor are they
+    // of means that are doubles.
+    for (noise, bits, what) in [(1e6, 8, "largest float32"), (1e5, 8, ""), (1e6, 25, "")] {
+        let text = refused(&|spec, it, encoding| {
+            *it = Mpc3 {
+                noise,
+                ..Mpc3::default()
+            };
+            spec.dim = 10_000;
+            (encoding.clip, encoding.bits) = (1e30, bits);
+            encoding.clipping = Clipping::Tensor;
+        });
+        says(text.clone(), &[what]);
+        assert_eq!(text.is_empty(), what.is_empty(), "{text}");
+    }
     says(refused(&|_, it, _| it.norm = 0.5), &["norm", "clipped"]);
     says(refused(&|_, it, _| it.bad = 1), &["bad", "krum"]);
     says(
