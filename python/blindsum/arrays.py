@@ -38,13 +38,14 @@ many bits
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blindsum.errors import InputError
+from blindsum.errors import InputError, MemoryLimitError
 
 Vector: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 """A flat, C-contiguous vector of native floats."""
@@ -79,13 +80,15 @@ def as_vector(update: object, dim: int | None = None, what: str = "update") -> V
     ------
     blindsum.InputError
         Not an array of floats, or not of ``dim`` elements.
+    blindsum.MemoryLimitError
+        It must be copied, and there is no memory for that.
     """
     array = _as_array(update, what)
     if dim is not None and array.size != dim:
         raise InputError(f"{what}: {array.size} elements (shape {array.shape}), but the job's dim is {dim}")
-    if array.dtype.newbyteorder("=") == np.float64:
-        return _flat(array, np.float64)
-    return _flat(array, np.float32)
+    is_double = array.dtype.newbyteorder("=") == np.float64
+    with _room_for_a_copy(array, what):
+        return _flat(array, np.float64 if is_double else np.float32)
 
 
 def as_integers(
@@ -113,10 +116,28 @@ def as_integers(
     ------
     blindsum.InputError
         Not integers, not ``dim`` of them, or one that is not from 0 to ``2**bits - 1``.
+    blindsum.MemoryLimitError
+        It must be copied, and there is no memory for that.
     """
     array = _as_numbers(update, what)
     if dim is not None and array.size != dim:
         raise InputError(f"{what}: {array.size} elements (shape {array.shape}), but the job's dim is {dim}")
+    with _room_for_a_copy(array, what):
+        return _flat_integers(array, bits, what)
+
+
+@contextmanager
+def _room_for_a_copy(array: NDArray[Any], what: str) -> Iterator[None]:
+    """Say what is wrong where there is no memory for one."""
+    try:
+        yield
+    except MemoryError as error:
+        rule = f"no memory is left for a copy of it: {array.size:,} elements of {array.dtype.name}"
+        advice = "give an array that needs none, see docs/arrays.md, or a process that may take more"
+        raise MemoryLimitError(f"{what}: {rule}; {advice}") from error
+
+
+def _flat_integers(array: NDArray[Any], bits: int, what: str) -> IntegerVector:
     if array.dtype.kind == "O":
         array = _from_python_integers(array.reshape(-1).tolist(), bits, what)
     elif array.dtype.kind not in "iu":
@@ -183,6 +204,9 @@ def array_of(update: object, what: str, dtype: Any = None) -> NDArray[Any]:
         array = np.asanyarray(update) if dtype is None else np.array(update, dtype=dtype)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise InputError(f"{what}: not usable as an array: {error}") from error
+    except MemoryError as error:
+        rule = "no memory is left to make an array of it; give an array of numpy"
+        raise MemoryLimitError(f"{what}: {rule}") from error
     if isinstance(array, np.ma.MaskedArray):
         raise _masked(what)
     return np.asarray(array)

@@ -336,3 +336,26 @@ def test_results_with_arrays_have_an_equality():
 def test_another_size_is_refused_with_both():
     with pytest.raises(bs.InputError, match=r"4 elements \(shape \(2, 2\)\), but the job's dim is 5"):
         as_vector(np.ones((2, 2)), 5)
+
+
+@pytest.mark.parametrize("kind", ["strided", "broadcast", "half", "foreign", "integers", "list"])
+def test_a_copy_that_no_memory_holds_is_refused_by_name(kind, monkeypatch):
+    """numpy has no memory for it: what it says of that is a bare MemoryError."""
+
+    def full(*_, **__):
+        raise MemoryError
+
+    spec = bs.JobSpec(protocol="plain", parties=2, dim=8)
+    updates = {
+        "strided": np.zeros((8, 2))[:, 0],
+        "broadcast": np.broadcast_to(np.float32(1), 8),
+        "half": np.zeros(8, np.float16),
+        "foreign": np.zeros(8, ">f8"),
+        "integers": np.zeros(16, np.uint8)[::2],
+        "list": [1] * 8,
+    }
+    if kind in ("integers", "list"):
+        spec = spec.replace(encoding=bs.Integers(bits=8), model_update="none")
+    monkeypatch.setattr(np, "array" if kind == "list" else "ascontiguousarray", full)
+    with pytest.raises(bs.MemoryLimitError, match=r"updates\[0\]: no memory is left"):
+        bs.simulate(spec, [updates[kind]] * 2)

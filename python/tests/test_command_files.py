@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command_lines import JOB, refused, run
@@ -280,3 +281,17 @@ def test_help_of_serve_shows_a_command_that_can_be_pasted():
     status, text, _ = run("serve", "--help")
     assert status == 0
     assert "--membership etcd://etcd.example:2379 \\\n    --membership-identity" in text
+
+
+PROGRAMS = [[sys.executable, "-m", "blindsum"], [Path(sys.executable).parent / "blindsum"]]
+
+
+@pytest.mark.parametrize("command", PROGRAMS)
+def test_names_and_paths_are_utf8_in_every_locale(command, tmp_path):
+    """Where the locale is ASCII, Python hands over words of other bytes as it cannot read them."""
+    words = [*command, "pki", "init", "größe"]
+    locale = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(words, cwd=tmp_path, env=locale, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "größe" / "ca.pem").exists()
+    assert "größe".encode() in done.stdout

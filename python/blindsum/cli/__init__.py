@@ -59,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from blindsum.cli.console import never_fail
 
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        _in_utf8(words)
     never_fail()
     try:
         return _run(words)
@@ -72,6 +74,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output went away, as with `| head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
+
+
+def _in_utf8(words: Sequence[str]) -> None:
+    """Begin again with UTF-8 where the locale has another encoding, and words need it.
+
+    Names and paths are UTF-8 everywhere, as jobs and certificates are.
+    """
+    if sys.flags.utf8_mode or sys.getfilesystemencoding() == "utf-8" or all(word.isascii() for word in words):
+        return
+    os.environ["PYTHONUTF8"] = "1"
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _run(words: list[str]) -> int:
