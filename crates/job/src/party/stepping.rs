@@ -177,6 +177,10 @@ impl Member {
             live.answered = heard;
         }
         if let Err(error) = self.save(snapshot).await {
+            // The answer stays here: unless an earlier one carried the update, none of it has left.
+            if let Some(active) = self.active.as_mut().filter(|active| !active.out) {
+                active.client = None;
+            }
             let code = RoundRefusalCode::RoundRefusalUnable;
             return self.refuse(round, code, error).await;
         }

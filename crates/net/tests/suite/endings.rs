@@ -1,6 +1,7 @@
 //! A session that ends by itself while an update is out: its caller is never told that the update does not count, and
 //! whoever leaves says why.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -265,6 +266,16 @@ fn case_54_a_certificate_that_ends_amid_a_round_is_no_reason_to_leave_it() {
     }
 }
 
+/// Nothing can be written into this folder any more. A party that writes at the same time makes one that is missing anew.
+fn replace_by_a_file(folder: &Path) {
+    for number in 0.. {
+        std::fs::rename(folder, folder.with_extension(number.to_string())).unwrap();
+        if std::fs::File::create_new(folder).is_ok() {
+            break;
+        }
+    }
+}
+
 /// The state folder cannot be written any more once the update is out. That ends the party, and says nothing of the round.
 #[test]
 fn case_54_whose_state_folder_fails_with_its_update_out_is_not_told_that_it_does_not_count() {
@@ -278,9 +289,7 @@ fn case_54_whose_state_folder_fails_with_its_update_out_is_not_told_that_it_does
         let mut party = Party::join(config).unwrap();
         let mut round = submitted(&mut party, 1.0);
         wait_until_out(&coordinator, "a", &spec);
-        std::fs::remove_dir_all(&folder).unwrap();
-        // A folder that is missing is made anew.
-        std::fs::write(&folder, "no folder").unwrap();
+        replace_by_a_file(&folder);
         let results = others.finish();
         let error = round.result().unwrap_err();
         assert!(is_unknown(&error), "{protocol}: {error}");
@@ -293,6 +302,36 @@ fn case_54_whose_state_folder_fails_with_its_update_out_is_not_told_that_it_does
             matches!(ended, NetError::Job(JobError::State { .. })),
             "{ended}"
         );
+    }
+}
+
+/// The state folder cannot be written any more before the update is out. The party does not speak, so its update does not count,
+/// and it is told what failed.
+#[test]
+fn case_54_whose_state_folder_fails_before_its_update_is_out_is_told_so() {
+    for protocol in [
+        ProtocolName::Plain,
+        ProtocolName::SecAggPlus,
+        ProtocolName::Fssa,
+    ] {
+        let (pki, spec) = (Pki::new(7), patient(protocol, 1));
+        let coordinator = Running::start(&pki, vec![spec.clone()], None);
+        let others = Held::back(&pki, &coordinator.url());
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("state");
+        let config = config_in(&folder, &coordinator.url(), &pki.party("a"));
+        let mut party = Party::join(config).unwrap();
+        let mut round = party.next_round().unwrap().unwrap();
+        replace_by_a_file(&folder);
+        round.submit(vec![1.0; 5], 1).unwrap();
+        let error = round.result().unwrap_err();
+        assert!(
+            matches!(error, NetError::Job(JobError::State { .. })),
+            "{protocol}: {error:?}"
+        );
+        assert!(error.to_string().contains("state folder"), "{error}");
+        let counts = |ended: &RoundResult| ended.survivors.iter().any(|name| name == "a");
+        assert!(!others.finish().iter().flatten().any(counts), "{protocol}");
     }
 }
 
