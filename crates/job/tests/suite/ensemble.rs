@@ -6,6 +6,7 @@ mod effects;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
@@ -26,7 +27,7 @@ use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use crate::hosts::{BEGIN, Host, Machine, Trouble, frames, open, policy};
-use crate::kept::Kept;
+use crate::kept::{Filling, Kept};
 
 /// Things that may happen until a job must be done.
 const MOST_STEPS: usize = 200_000;
@@ -92,6 +93,8 @@ pub struct Ensemble {
     pub vectors: BTreeSet<(usize, u64)>,
     /// Whether the coordinator says another version of the model to the other servers in each round.
     pub lies_of_version: bool,
+    /// Whether the records of the first party can be written no more.
+    pub full: Arc<AtomicBool>,
 }
 
 impl Ensemble {
@@ -167,6 +170,7 @@ impl Ensemble {
             opened: BTreeMap::new(),
             vectors: BTreeSet::new(),
             lies_of_version: false,
+            full: Arc::default(),
         }
     }
 
@@ -244,23 +248,6 @@ impl Ensemble {
         blindsum_job::store::Store::released(&*self.store, job, &[]).unwrap();
     }
 
-    fn frame_to(&mut self, host: usize, link: u64, mut frame: CoordinatorFrame) {
-        if self.lies_of_version
-            && self.hosts[host].role.is_some()
-            && let Some(DownFrame::RoundStart(start)) = &mut frame.frame
-            && let Some(model) = &mut start.model
-        {
-            model.version = start.round;
-        }
-        self.note_roster(host, &frame);
-        self.give(host, |machine, now| match machine {
-            Machine::Party(party) => party.handle(now, party::Input::Frame(LinkId(link), frame)),
-            Machine::Server(server) => {
-                server.handle(now, follower::Input::Frame(LinkId(link), frame));
-            }
-        });
-    }
-
     /// Nothing happens until somebody wants to be woken.
     fn pass_time(&mut self) {
         let machines = self.hosts.iter().filter_map(|host| host.machine.as_ref());
@@ -313,6 +300,12 @@ impl Ensemble {
                 anchor,
                 ca: [0; 32],
             };
+            let full = if number == 0 {
+                self.full.clone()
+            } else {
+                Arc::default()
+            };
+            let records = Arc::new(Filling(records, full));
             let party = JobParty::open(settings, identity, Some(records), now, entropy);
             host.machine = Some(Machine::Party(party));
             self.give(number, |machine, now| {

@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use blindsum_job::JobError;
+use blindsum_job::records::{MemoryRecords, Records};
 use blindsum_job::report::RoundState;
 use blindsum_job::results::{LearntResult, Results};
-use blindsum_protocol::{Adversary, JobSpec, Mpc3, ResultName};
+use blindsum_protocol::{Adversary, JobSpec, Mpc3, ProtocolName, ResultName};
 
 use crate::ensemble::Ensemble;
-use crate::hosts::{DIM, mpc3, update};
+use crate::hosts::{DIM, mpc3, toy, update};
 
 /// What one server keeps, in memory.
 #[derive(Default)]
@@ -32,6 +34,30 @@ impl Results for Kept {
         }
         self.rounds.lock().unwrap().insert(round, result.clone());
         Ok(())
+    }
+}
+
+/// Records that are full once this is said.
+pub struct Filling(pub Arc<MemoryRecords>, pub Arc<AtomicBool>);
+
+impl Records for Filling {
+    fn place(&self) -> &Path {
+        self.0.place()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        self.0.read(name)
+    }
+
+    fn replace(&self, name: &str, pieces: &[&[u8]]) -> io::Result<()> {
+        match self.1.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("no room")),
+            false => self.0.replace(name, pieces),
+        }
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
     }
 }
 
@@ -177,4 +203,38 @@ fn case_03_a_result_that_cannot_be_kept_ends_its_round() {
             first.reason
         );
     }
+}
+
+/// The records of a party cannot be written from when it has been asked for its update on. It sends nothing, is told what
+/// failed, and does not count.
+#[test]
+fn case_54_whose_records_are_full_before_its_update_is_out_is_told_so() {
+    let spec = JobSpec {
+        protocol: ProtocolName::Plain.into(),
+        adversary: Adversary::SemiHonest,
+        corrupt: 0.0,
+        dropout: 0.4,
+        min_parties: 3,
+        ..toy("full", 5, 1)
+    };
+    let mut job = Ensemble::new(spec, 1);
+    job.hosts[0].trouble.waits = true;
+    while job.hosts[0].trouble.owes.is_none() {
+        job.advance();
+    }
+    job.full.store(true, Ordering::Relaxed);
+    job.submit(0);
+    while job.failures.is_empty() {
+        job.advance();
+    }
+    for (party, error) in &job.failures {
+        assert_eq!(party, "party-0");
+        assert!(matches!(error, JobError::State { .. }), "{error:?}");
+    }
+    assert!(!job.vectors.contains(&(0, 1)));
+    job.play();
+    let [done] = &job.reports()[..] else {
+        panic!("{:?}", job.reports());
+    };
+    assert_eq!((done.state, done.survivors.len()), (RoundState::Done, 4));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindsum_job::JobError;
 use blindsum_job::follower;
-use blindsum_job::party::{self, Over, Say, Told, Update};
+use blindsum_job::party::{self, LinkId, Over, Say, Told, Update};
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::party_frame::Frame as UpFrame;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
@@ -39,6 +39,23 @@ fn keeps_machine(records: &MemoryRecords) -> bool {
 }
 
 impl Ensemble {
+    pub(super) fn frame_to(&mut self, host: usize, link: u64, mut frame: CoordinatorFrame) {
+        if self.lies_of_version
+            && self.hosts[host].role.is_some()
+            && let Some(DownFrame::RoundStart(start)) = &mut frame.frame
+            && let Some(model) = &mut start.model
+        {
+            model.version = start.round;
+        }
+        self.note_roster(host, &frame);
+        self.give(host, |machine, now| match machine {
+            Machine::Party(party) => party.handle(now, party::Input::Frame(LinkId(link), frame)),
+            Machine::Server(server) => {
+                server.handle(now, follower::Input::Frame(LinkId(link), frame));
+            }
+        });
+    }
+
     /// Whether a party hears that a round begins, and accuses somebody in the place of taking part.
     pub(super) fn accuse(&mut self, link: u64, frame: &CoordinatorFrame) -> bool {
         let accused = self
@@ -145,7 +162,9 @@ impl Ensemble {
                 Told::Dropped(error) => panic!("{}: {error}", host.name),
                 Told::Over(Over::JobDone(_)) => host.over = true,
                 Told::Over(Over::Left) => panic!("{} leaves", host.name),
-                Told::Over(Over::Failed(error @ JobError::Policy(_))) => {
+                Told::Over(Over::Failed(
+                    error @ (JobError::Policy(_) | JobError::State { .. }),
+                )) => {
                     host.over = true;
                     self.failures.push((host.name.clone(), error));
                     self.cut(number);
