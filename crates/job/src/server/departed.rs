@@ -99,9 +99,14 @@ fn departure(leaving: &pb::Leaving) -> String {
 }
 
 /// Whether a party gives no update to a round, and nothing was wrong with the round.
-pub(super) fn declines(refusal: &pb::RoundRefused) -> bool {
+pub(super) fn gives_no_update(refusal: &pb::RoundRefused) -> bool {
     let code = refusal.code();
     code == RoundRefusalCode::RoundRefusalSitsOut || code == RoundRefusalCode::RoundRefusalInput
+}
+
+/// Whether a party leaves a round for a reason of its own: nobody has done wrong.
+pub(super) fn leaves_by_itself(refusal: &pb::RoundRefused) -> bool {
+    gives_no_update(refusal) || refusal.code() == RoundRefusalCode::RoundRefusalUnable
 }
 
 /// Why a party takes no further part in a round, in words.

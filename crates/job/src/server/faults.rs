@@ -6,6 +6,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Culprit, Evidence, Fault, FaultKind, Seat};
 use tracing::warn;
 
+use super::departed::leaves_by_itself;
 use super::running::Running;
 use super::{Halt, Lead};
 use crate::store::ShownFault;
@@ -108,8 +109,12 @@ impl Lead {
         Halt::Aborted(text)
     }
 
-    /// A member that leaves the round says that another one did wrong. It is heard once: who has left is not.
+    /// A member that leaves the round says that another one did wrong. It is heard once: who has left is not. A member that
+    /// leaves for a reason of its own accuses nobody: an accuser has to leave, and that costs it none of its turns.
     pub(super) async fn accuse(&mut self, number: u64, by: &Arc<str>, refusal: &pb::RoundRefused) {
+        if leaves_by_itself(refusal) {
+            return;
+        }
         let about: Arc<str> = refusal.accused.as_str().into();
         let Some(running) = self.running.as_mut().filter(|r| r.id(&about).is_some()) else {
             return;

@@ -196,7 +196,7 @@ impl Lead {
         let opening = self.opening.as_mut();
         if let Some(opening) = opening.filter(|opening| opening.misses(name)) {
             opening.fail(name, reason);
-            self.conduct.declined(name, self.begun);
+            self.conduct.kept_nonce_back(name, self.begun);
         }
     }
 

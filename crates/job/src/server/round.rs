@@ -11,7 +11,7 @@ use blindsum_protocol::{
 use tracing::{debug, info, warn};
 
 use super::collecting::Collecting;
-use super::departed::{declines, refused_because};
+use super::departed::{gives_no_update, refused_because};
 use super::face::Gate;
 use super::finished::finish;
 use super::job::Event;
@@ -43,7 +43,7 @@ impl Lead {
             Err(halt) => Err(halt),
         };
         self.close_gate(number);
-        let result = result.map_err(|halt| self.without_lost(number, halt));
+        let result = result.map_err(|halt| self.lost_with_parties(number, halt));
         let result = match result.map_err(|halt| self.waits_to_open(halt)) {
             Ok(()) => Ok(()),
             Err(Halt::Broken(error)) => {
@@ -257,8 +257,8 @@ impl Lead {
                 let party = self.running.as_ref().and_then(|running| running.id(&name));
                 if let Some(party) = party {
                     let reason = refused_because(&refusal);
-                    if let (true, Some(running)) = (declines(&refusal), &mut self.running) {
-                        running.declines(&name);
+                    if let (true, Some(running)) = (gives_no_update(&refusal), &mut self.running) {
+                        running.gives_no_update(&name);
                     }
                     self.accuse(number, &name, &refusal).await;
                     self.leave_round(number, party, &reason);

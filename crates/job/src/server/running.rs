@@ -32,7 +32,7 @@ pub(crate) struct Running {
     names: Vec<Arc<str>>,
     places: Vec<Place>,
     /// Parties that give no update to this round, by their own word.
-    declined: BTreeSet<Arc<str>>,
+    without_update: BTreeSet<Arc<str>>,
     /// The other servers of the round.
     servers: BTreeMap<ServerRole, Place>,
     /// Those of them that have sent what they must not send.
@@ -93,7 +93,7 @@ impl Running {
                 .servers()
                 .map(|role| (role, Place::default()))
                 .collect(),
-            declined: BTreeSet::new(),
+            without_update: BTreeSet::new(),
             lied: BTreeSet::new(),
             letters: BTreeMap::new(),
             stage: 0,
@@ -188,18 +188,18 @@ impl Running {
     /// The parties that have lost their place, without those that gave it up.
     pub fn gone(&self) -> BTreeSet<Arc<str>> {
         let lost = self.losses().map(|(name, _)| name);
-        let lost = lost.filter(|name| !self.has_declined(name));
+        let lost = lost.filter(|name| !self.gave_no_update(name));
         lost.cloned().collect()
     }
 
     /// A party gives no update to this round: it sits out, or its program refused what it was to give.
-    pub fn declines(&mut self, name: &Arc<str>) {
-        self.declined.insert(name.clone());
+    pub fn gives_no_update(&mut self, name: &Arc<str>) {
+        self.without_update.insert(name.clone());
     }
 
     /// Whether a party has said that it gives no update to this round.
-    pub fn has_declined(&self, name: &Arc<str>) -> bool {
-        self.declined.contains(name)
+    pub fn gave_no_update(&self, name: &str) -> bool {
+        self.without_update.contains(name)
     }
 
     /// Who has left the round, and why.

@@ -53,6 +53,15 @@ impl Trouble {
     }
 }
 
+/// A party that has left a round that came to nothing.
+struct Loss {
+    name: Arc<str>,
+    /// Its name and why it left, for people.
+    reason: String,
+    /// Whether it had no update to give, and may have one for the next round.
+    gave_no_update: bool,
+}
+
 /// A pause that was doubled so many times, up to the longest one.
 pub(super) fn grown(grace: Duration, times: u32) -> Duration {
     let factor = 1u32.checked_shl(times).unwrap_or(u32::MAX);
@@ -91,40 +100,46 @@ impl Lead {
         }
     }
 
-    /// A round that came to nothing and has lost some of its parties was lost with these: the next one begins without them,
-    /// unless rounds were lost with all of its parties since the latest result. Whoever accuses somebody had to leave, and
-    /// whoever was found to misbehave sits out already: a round that was lost with these alone has failed.
+    /// A round that came to nothing and that parties have left was lost with these: the next one begins without them, unless
+    /// rounds were lost with all of its parties since the latest result. Whoever accuses somebody had to leave, and whoever
+    /// was found to misbehave sits out already: a round that was lost with these alone has failed.
     ///
-    /// Whoever had no update to give may have one for the next round, unless each round needs everybody: the job waits a while
-    /// and asks again.
-    pub(super) fn without_lost(&mut self, number: u64, halt: Halt) -> Halt {
+    /// A party that had no update to give may have one for the next round, unless each round needs everybody: the first time
+    /// the job waits a while and asks it again. If it does so again it sits out, longer each time.
+    pub(super) fn lost_with_parties(&mut self, number: u64, halt: Halt) -> Halt {
         let (Halt::Aborted(reason), Some(running)) = (&halt, &self.running) else {
             return halt;
         };
         let needs_all = self.parts.job.needs_everybody();
-        let is_lost = |name: &Arc<str>| {
+        let is_to_blame = |name: &str| {
             let accuses = self.conduct.has_accused(name, self.begun);
             needs_all || !(accuses || self.conduct.is_liar(name, self.begun))
         };
-        let losses = running.losses().filter(|(name, _)| is_lost(name));
-        let losses = losses.map(|(name, reason)| (name.clone(), format!("{name} ({reason})")));
-        let (names, lost): (Vec<Arc<str>>, Vec<String>) = losses.unzip();
-        if names.is_empty() {
+        let losses: Vec<Loss> = running
+            .losses()
+            .filter(|(name, _)| is_to_blame(name))
+            .map(|(name, reason)| Loss {
+                name: name.clone(),
+                reason: format!("{name} ({reason})"),
+                gave_no_update: !needs_all && running.gave_no_update(name),
+            })
+            .collect();
+        if losses.is_empty() {
             return halt;
         }
-        let lost_names = names
-            .iter()
-            .filter(|name| needs_all || !running.has_declined(name));
-        let lost_names: Vec<Arc<str>> = lost_names.cloned().collect();
-        for name in &lost_names {
-            self.conduct.lost(name, self.begun);
+        for loss in &losses {
+            if loss.gave_no_update {
+                self.conduct.gave_no_update(&loss.name, self.begun);
+            } else {
+                self.conduct.lost(&loss.name, self.begun);
+                self.trouble.lost.insert(loss.name.clone());
+            }
         }
-        let is_declined = lost_names.is_empty();
-        self.trouble.lost.extend(lost_names);
         let mut all = running.names().iter();
         if all.all(|name| self.trouble.lost.contains(name)) {
             return halt;
         }
+        let lost: Vec<&str> = losses.iter().map(|loss| &*loss.reason).collect();
         let lost = lost.join(", ");
         let reason = match needs_all {
             true => format!(
@@ -136,9 +151,11 @@ impl Lead {
         let whom = format!(
             "waiting for other parties than those lost in round {number}, or for these again: {lost}"
         );
-        match is_declined {
-            true => Halt::Waits { whom, reason },
-            false => Halt::Missed { whom, reason },
+        let next = self.begun.saturating_add(1);
+        let sits_out = |loss: &Loss| self.conduct.is_lossy(&loss.name, next);
+        match losses.iter().any(sits_out) {
+            true => Halt::Missed { whom, reason },
+            false => Halt::Waits { whom, reason },
         }
     }
 

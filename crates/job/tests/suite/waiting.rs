@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use blindsum_job::actor::Time;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, RoundRefusalCode};
-use blindsum_job::report::{JobState, RoundState};
+use blindsum_job::report::{JobState, RoundReport, RoundState};
 use blindsum_job::server::Input;
 use blindsum_job::store::Store;
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
@@ -133,9 +134,67 @@ fn rounds_go_on_without_parties_that_crash_in_a_loop() {
     finish(&mut scene);
 }
 
-/// Whoever has no update to give costs the others a round at most, and is in the next one as everybody is.
+/// The parties from this number on are ready for every round, and leave it as soon as it begins: with this refusal, for the
+/// n-th round that they are in. Goes on until so many rounds have a sum.
+fn leave(
+    scene: &mut Scene,
+    from: usize,
+    rounds: u64,
+    refusal: impl Fn(usize, usize) -> pb::RoundRefused,
+) {
+    let honest: Vec<usize> = (0..from).collect();
+    let mut times = vec![0; scene.parties.len()];
+    while scene.state() == JobState::Running && scene.server.status().rounds_done < rounds {
+        scene.play_with(&honest);
+        let mut is_quiet = true;
+        for party in from..scene.parties.len() {
+            for frame in scene.frames_to(party) {
+                is_quiet = false;
+                match frame {
+                    Frame::RoundOffer(offer) => {
+                        let ready = scene.parties[party].ready(&scene.job.clone(), offer.round);
+                        scene.frame(party, ready);
+                    }
+                    Frame::RoundStart(start) => {
+                        scene.parties[party].learn(&start.certificates);
+                        let refused = pb::RoundRefused {
+                            round: start.round,
+                            ..refusal(party, times[party])
+                        };
+                        times[party] += 1;
+                        scene.frame(party, refused);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if is_quiet && scene.state() == JobState::Running {
+            scene.wait();
+        }
+        let waited = scene.now.time - Time::default();
+        assert!(waited < Duration::from_secs(3600), "{waited:?}");
+    }
+}
+
+fn refused(code: RoundRefusalCode, accused: &str) -> pb::RoundRefused {
+    pb::RoundRefused {
+        code: code.into(),
+        accused: accused.into(),
+        ..Default::default()
+    }
+}
+
+/// How many rounds came to nothing, and in how many the vector of this party counts.
+fn outcomes(scene: &Scene, party: &str) -> (usize, usize) {
+    let rounds = scene.store.rounds(&scene.job.spec().job, 1000).unwrap();
+    let aborted = rounds.iter().filter(|it| it.state == RoundState::Aborted);
+    let with = |it: &&RoundReport| it.survivors.iter().any(|name| name == party);
+    (aborted.count(), rounds.iter().filter(with).count())
+}
+
+/// Case 52: whoever has no update to give costs the others a round at most, and is in the next one as everybody is.
 #[test]
-fn who_sits_a_round_out_is_in_the_next_one() {
+fn case_52_who_sits_a_round_out_is_in_the_next_one() {
     for code in [
         RoundRefusalCode::RoundRefusalSitsOut,
         RoundRefusalCode::RoundRefusalInput,
@@ -160,8 +219,7 @@ fn who_sits_a_round_out_is_in_the_next_one() {
                             scene.parties[party].learn(&start.certificates);
                             let refused = pb::RoundRefused {
                                 round: start.round,
-                                code: code.into(),
-                                ..Default::default()
+                                ..refused(code, "")
                             };
                             scene.frame(party, refused);
                         }
@@ -179,6 +237,68 @@ fn who_sits_a_round_out_is_in_the_next_one() {
         assert_eq!(round(1).state, RoundState::Aborted, "{code:?}");
         assert_eq!(round(2).state, RoundState::Done, "{code:?}");
         assert_eq!(round(2).survivors.len(), 6, "{code:?}");
+    }
+}
+
+/// Case 52: parties that give no update to any round that they are in, again and again, sit out longer each time. The job
+/// goes on without them as soon as enough others are there.
+#[test]
+fn case_52_parties_that_give_no_update_again_and_again_stop_no_job() {
+    for code in [
+        RoundRefusalCode::RoundRefusalSitsOut,
+        RoundRefusalCode::RoundRefusalInput,
+        RoundRefusalCode::RoundRefusalUnable,
+    ] {
+        for (parties, min_parties, corrupt, liars) in [
+            (4, 3, 0.0, 1),
+            (6, 4, 0.0, 2),
+            (7, 4, 0.25, 2),
+            (10, 5, 0.3, 3),
+        ] {
+            let spec = JobSpec {
+                corrupt,
+                ..spec(parties, min_parties)
+            };
+            let mut scene = Scene::new(spec, 1);
+            scene.connect_all();
+            leave(&mut scene, (parties - liars) as usize, 30, |_, _| {
+                refused(code, "")
+            });
+            let (aborted, counts) = outcomes(&scene, "party-0");
+            let what = format!("{code:?}, {liars} of {parties}: {aborted} came to nothing");
+            assert_eq!(scene.server.status().rounds_done, 30, "{what}");
+            assert_eq!(counts, 30, "{what}");
+            assert!(aborted <= 8, "{what}");
+        }
+    }
+}
+
+/// Case 52: whoever leaves a round without a fault accuses nobody by that. So it does not keep its turns against a party that
+/// it has accused.
+#[test]
+fn case_52_who_gives_no_update_accuses_nobody() {
+    use RoundRefusalCode::{RoundRefusalFault, RoundRefusalSitsOut, RoundRefusalUnable};
+    for code in [RoundRefusalSitsOut, RoundRefusalUnable] {
+        for accuses_first in [false, true] {
+            let spec = JobSpec {
+                corrupt: 0.25,
+                ..spec(7, 5)
+            };
+            let mut scene = Scene::new(spec, 1);
+            scene.connect_all();
+            leave(&mut scene, 5, 30, |_, times| match (accuses_first, times) {
+                (true, 0) => refused(RoundRefusalFault, "party-0"),
+                (true, _) => refused(code, ""),
+                (false, _) => refused(code, "party-0"),
+            });
+            let (aborted, counts) = outcomes(&scene, "party-0");
+            let what = format!("{code:?}, {accuses_first}: {aborted} to nothing, {counts} count");
+            assert_eq!(scene.server.status().rounds_done, 30, "{what}");
+            assert!(aborted <= 9, "{what}");
+            assert!(counts >= 15, "{what}");
+            let claims = scene.store.faults(&scene.job.spec().job).len();
+            assert_eq!(claims > 0, accuses_first, "{what}");
+        }
     }
 }
 

@@ -181,10 +181,11 @@ impl Claims {
         self.apart.retain(|_, pair| pair.until >= round);
     }
 
-    /// Decides who sits out this round, which is the next one.
-    pub fn choose(&mut self, round: u64, corrupt: usize) {
+    /// Decides who sits out this round, which is the next one. The `absent` sit it out for another reason: nobody sits out in
+    /// their place.
+    pub fn choose(&mut self, round: u64, corrupt: usize, absent: &BTreeSet<Name>) {
         self.forget_lapsed(round);
-        let graph = self.graph(round);
+        let graph = self.graph(round, absent);
         let mut out = graph.out(|name| self.waits_of(name), patience(corrupt));
         let left = self
             .have_left()
@@ -205,9 +206,11 @@ impl Claims {
     }
 
     /// The claims between parties that may both take part in a round.
-    fn graph(&self, round: u64) -> Graph<'_> {
+    fn graph(&self, round: u64, absent: &BTreeSet<Name>) -> Graph<'_> {
         let left: BTreeSet<&Name> = self.have_left().map(|(name, _)| name).collect();
-        let is_out = |name: &Name| left.contains(name) || self.is_alone(name, round);
+        let is_out = |name: &Name| {
+            left.contains(name) || self.is_alone(name, round) || absent.contains(name)
+        };
         let mut graph = Graph::default();
         for ((one, other), pair) in &self.apart {
             if !is_out(one) && !is_out(other) {
@@ -231,7 +234,8 @@ impl Claims {
     /// its turn and was away does not: otherwise it could stay away and keep the turn.
     pub fn took_part(&mut self, names: &BTreeSet<Name>, round: u64) {
         let has_waited = |name: &Name| self.out.contains_key(name) && !names.contains(name);
-        let waits = self.graph(round);
+        // Nobody that is out is among the absent.
+        let waits = self.graph(round, &BTreeSet::new());
         let waits = waits.parties().filter(|name| has_waited(name));
         let waits = waits.map(|name| (name.clone(), self.waits_of(name).saturating_add(1)));
         self.waits = waits.collect();

@@ -56,8 +56,13 @@ impl Conduct {
     }
 
     /// A party could not open its nonce, or did not want to, and the round has ended.
-    pub fn declined(&mut self, name: &Arc<str>, round: Begun) {
-        self.missed(name, round, How::Declined);
+    pub fn kept_nonce_back(&mut self, name: &Arc<str>, round: Begun) {
+        self.missed(name, round, How::KeptNonceBack);
+    }
+
+    /// A party gave no update to a round, by its own word, and the round has ended without a sum.
+    pub fn gave_no_update(&mut self, name: &Arc<str>, round: Begun) {
+        self.missed(name, round, How::GaveNoUpdate);
     }
 
     /// A party was lost in a round that has no sum without it, and the round has ended.
@@ -107,7 +112,10 @@ impl Conduct {
 
     /// Decides who sits out this round, which is the next one. May be called again when something has changed.
     pub fn choose(&mut self, round: Begun) {
-        self.claims.choose(round, self.corrupt);
+        let lossy = self.missed.iter();
+        let lossy = lossy.filter(|(_, missed)| missed.until >= round);
+        let lossy = lossy.map(|(name, _)| name.clone()).collect();
+        self.claims.choose(round, self.corrupt, &lossy);
     }
 
     /// The last round that a liar sits out; `None` if the party is no liar, or has sat out its rounds.

@@ -44,16 +44,20 @@ impl Liar {
 #[serde(rename_all = "lowercase")]
 pub(super) enum How {
     /// It did not open its nonce.
-    Declined,
+    #[serde(rename = "declined")]
+    KeptNonceBack,
     /// It was lost, and the round had no sum without it.
     Lost,
+    /// It gave no update by its own word, and the round had no sum without it.
+    GaveNoUpdate,
 }
 
 impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Declined => "it did not open its nonce in an earlier round",
+            Self::KeptNonceBack => "it did not open its nonce in an earlier round",
             Self::Lost => "an earlier round was lost with it",
+            Self::GaveNoUpdate => "it gave no update in earlier rounds, which came to nothing",
         })
     }
 }
@@ -73,13 +77,17 @@ pub(super) struct Missed {
 
 impl Missed {
     /// A party has ended a round. It need not be at fault, but the others must not lose one round after the other because
-    /// of it.
+    /// of it. A party that has no update now and then may have one for the next round: the first time it sits out none.
     pub fn after(before: Option<Self>, how: How, round: u64) -> Self {
         let times = before.map_or(0, |before| before.times);
-        let rounds = 1u64
-            .checked_shl(times)
-            .unwrap_or(MAX_ROUNDS)
-            .min(MAX_ROUNDS);
+        let doublings = match how {
+            How::GaveNoUpdate => times.checked_sub(1),
+            How::KeptNonceBack | How::Lost => Some(times),
+        };
+        let rounds = doublings.map_or(0, |times| {
+            let rounds = 1u64.checked_shl(times).unwrap_or(MAX_ROUNDS);
+            rounds.min(MAX_ROUNDS)
+        });
         Self {
             times: times.saturating_add(1),
             how,

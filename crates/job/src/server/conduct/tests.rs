@@ -143,6 +143,42 @@ fn case_52_who_leaves_a_round_that_comes_to_nothing_loses_its_turns() {
     assert_eq!(world.out(2), ["b", "ac"]);
 }
 
+/// Case 52: a party has no update for rounds that come to nothing. The first time it sits out none; then one, two, four. Ten
+/// rounds that count take back one time.
+#[test]
+fn case_52_who_gives_no_update_again_and_again_sits_out_longer() {
+    let mut world = World::of(4, 1);
+    let again = |world: &mut World| {
+        world.begin();
+        world.conduct.gave_no_update(&name("a"), world.round);
+    };
+    for rounds in [0, 1, 2, 4] {
+        again(&mut world);
+        assert_eq!(world.out(rounds), vec!["a"; rounds]);
+        assert_eq!(world.out(1), nobody(1));
+    }
+    (0..20).for_each(|_| world.conduct.kept("a"));
+    again(&mut world);
+    assert_eq!(world.out(2), ["a"; 2]);
+    assert_eq!(world.out(1), nobody(1));
+    (0..30).for_each(|_| world.conduct.kept("a"));
+    again(&mut world);
+    assert_eq!(world.out(1), nobody(1));
+}
+
+/// Case 52: nobody sits out in the place of a party that sits out for another reason.
+#[test]
+fn case_52_a_turn_of_who_sits_out_anyway_is_that_of_the_other() {
+    let mut world = World::of(4, 1);
+    world.begin();
+    world.accuses("a", "b");
+    assert_eq!(world.out(2), ["a", "b"]);
+    (0..3).for_each(|_| world.conduct.gave_no_update(&name("a"), world.round));
+    assert_eq!(world.out(2), ["a", "a"]);
+    let next = world.out(2);
+    assert_eq!(next.iter().filter(|out| *out == "a").count(), 1, "{next:?}");
+}
+
 #[test]
 fn case_52_two_that_accuse_each_other_take_part_in_turn() {
     let mut world = World::of(4, 1);
