@@ -17,6 +17,10 @@ pub(crate) const NARROWEST_HALVINGS: u8 = 20;
 /// How much narrower the bound of a single round may be than that of its job.
 pub(crate) const NARROWEST: f64 = 1.0 / (1 << NARROWEST_HALVINGS) as f64;
 
+/// Parts of a tensor's bound that a party compares its largest coordinate with. Powers of two, so that their products with a
+/// bound are exact.
+pub(crate) const MARKS: [f64; 4] = [1.0 / 32.0, 1.0 / 4.0, 1.0 / 2.0, 1.0];
+
 /// Checks that a bound is in a range; the error quotes the inequality.
 pub(crate) fn check_clip(
     field: &'static str,

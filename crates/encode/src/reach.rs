@@ -9,15 +9,10 @@
 use blindsum_crypto::Zeroizing;
 use blindsum_math::words::Words;
 
+use crate::clip::MARKS;
 use crate::simd::{self, Kernel};
 use crate::values::{Real, Values};
 use crate::{EncodeError, Encoding};
-
-/// Marks, as parts of a tensor's bound. Powers of two, so that their products with a bound are exact.
-const MARKS: [f64; 4] = [1.0 / 32.0, 1.0 / 4.0, 1.0 / 2.0, 1.0];
-
-/// Words of a tensor, one for each mark.
-pub(crate) const REACH_WORDS: usize = MARKS.len();
 
 /// How far the coordinates of a tensor go: how many of the marks the largest is above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,13 +37,13 @@ impl Reach {
     }
 
     /// The words of a tensor that goes so far: 1 for each mark that it is above.
-    fn words(self) -> [u32; REACH_WORDS] {
+    fn words(self) -> [u32; MARKS.len()] {
         std::array::from_fn(|mark| u32::from(mark < usize::from(self.0)))
     }
 
     /// From a saved number.
     pub(crate) fn from_u8(number: u8) -> Option<Self> {
-        (usize::from(number) <= REACH_WORDS).then_some(Self(number))
+        (usize::from(number) <= MARKS.len()).then_some(Self(number))
     }
 
     pub(crate) fn to_u8(self) -> u8 {
@@ -74,16 +69,16 @@ impl Encoding {
         self.check_sum_shape(sum)?;
         let first = self.lanes() - self.reach_words();
         let of_tensor = |tensor: usize| {
-            let word = |mark: usize| first + tensor * REACH_WORDS + mark;
-            if !(0..REACH_WORDS).all(|mark| is_open(word(mark))) {
+            let word = |mark: usize| first + tensor * MARKS.len() + mark;
+            if !(0..MARKS.len()).all(|mark| is_open(word(mark))) {
                 return Reach::FITTING;
             }
-            let above = (0..REACH_WORDS)
+            let above = (0..MARKS.len())
                 .rev()
                 .find(|mark| sum.get(word(*mark)) != 0);
             Reach(above.map_or(0, |mark| mark as u8 + 1))
         };
-        let tensors = self.reach_words() / REACH_WORDS;
+        let tensors = self.reach_words() / MARKS.len();
         Ok((0..tensors).map(of_tensor).collect())
     }
 
@@ -97,13 +92,12 @@ impl Encoding {
     }
 
     fn reach_of_reals<R: Real>(&self, values: &[R]) -> Vec<Reach> {
-        let mut reach = vec![Reach::TINY; self.reach_words() / REACH_WORDS];
+        let mut reach = vec![Reach::TINY; self.reach_words() / MARKS.len()];
         if reach.is_empty() {
             return reach;
         }
-        for run in self.runs_with_tensors() {
-            let largest = simd::run(Largest(&values[run.range]));
-            reach[run.tensor] = Reach::of(largest, run.clip);
+        for (run, (range, clip)) in self.runs.iter().zip(self.tensors()) {
+            reach[run.tensor] = Reach::of(simd::run(Largest(&values[range])), clip);
         }
         reach
     }

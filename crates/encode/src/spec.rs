@@ -5,9 +5,8 @@ use std::ops::Range;
 use blindsum_math::words::Width;
 
 use crate::EncodeError;
-use crate::clip::{CLIP_RANGE, NARROWEST, check_clip};
+use crate::clip::{CLIP_RANGE, MARKS, NARROWEST, check_clip};
 use crate::norm_rule::NormRule;
-use crate::reach::REACH_WORDS;
 
 /// How values are clipped. Every party does the same, so that the influence of one party on the sum is bounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -148,15 +147,7 @@ pub(crate) struct Run {
     end: usize,
     pub(crate) clip: f64,
     /// Which tensor of the job it is.
-    tensor: usize,
-}
-
-/// A tensor of a vector, or what is sent of it.
-pub(crate) struct TensorRun {
-    pub range: Range<usize>,
-    pub clip: f64,
-    /// Which tensor of the job it is.
-    pub tensor: usize,
+    pub(crate) tensor: usize,
 }
 
 /// Bits of fraction of [`EncodingKind::Fixed64`].
@@ -389,7 +380,7 @@ impl Encoding {
 
     /// Words that tell how far tensors go.
     pub(crate) fn reach_words(&self) -> usize {
-        REACH_WORDS * self.reach_tensors
+        MARKS.len() * self.reach_tensors
     }
 
     /// No less than the words of `parties` vectors can add up to in one lane, before it is
@@ -482,16 +473,6 @@ impl Encoding {
 
     pub(crate) fn has_weight_word(&self) -> bool {
         self.max_weight > 1
-    }
-
-    /// The runs of coordinates with one clipping bound each, and which tensors of the job they are.
-    pub(crate) fn runs_with_tensors(&self) -> impl Iterator<Item = TensorRun> + '_ {
-        let pieces = self.runs.iter().zip(self.tensors());
-        pieces.map(|(run, (range, clip))| TensorRun {
-            range,
-            clip,
-            tensor: run.tensor,
-        })
     }
 
     /// The pieces of `coordinates` with one clipping bound each, in order.

@@ -147,7 +147,7 @@ fn leave(
     while scene.state() == JobState::Running && scene.server.status().rounds_done < rounds {
         scene.play_with(&honest);
         let mut is_quiet = true;
-        for party in from..scene.parties.len() {
+        for (party, times) in times.iter_mut().enumerate().skip(from) {
             for frame in scene.frames_to(party) {
                 is_quiet = false;
                 match frame {
@@ -159,9 +159,9 @@ fn leave(
                         scene.parties[party].learn(&start.certificates);
                         let refused = pb::RoundRefused {
                             round: start.round,
-                            ..refusal(party, times[party])
+                            ..refusal(party, *times)
                         };
-                        times[party] += 1;
+                        *times += 1;
                         scene.frame(party, refused);
                     }
                     _ => {}

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use blindsum_encode::{EncodeReport, Encoding, Sent, Sparsifier};
 use blindsum_protocol::Job;
 
-use super::plain::{other_seed, words_of};
 use super::updates::Gift;
+use super::words::{other_seed, words_of};
 
 /// What a party chooses to send of an update.
 pub(super) struct Choice {

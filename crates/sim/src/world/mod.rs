@@ -46,6 +46,7 @@ mod plain;
 mod promises;
 mod updates;
 mod uploads;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

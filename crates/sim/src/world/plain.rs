@@ -1,7 +1,5 @@
 //! A round in the clear: what one vector adds to the sum, and what the sum must be.
 
-use blindsum_crypto::mask::MaskSeed;
-use blindsum_crypto::secret::Secret;
 use blindsum_encode::{
     EncodeReport, Encoder, Encoding, EncodingKind, Reals, Rounding, UpdateHistory,
 };
@@ -15,6 +13,7 @@ use blindsum_protocol::{
 
 use super::leftovers::Choice;
 use super::updates::Gift;
+use super::words::{other_seed, words_of};
 
 /// How many updates add up, by nothing but arithmetic: no encoder and no decoder has a part in it.
 #[derive(Clone, Default)]
@@ -105,21 +104,6 @@ impl Share {
             choice: Some(choice),
         })
     }
-}
-
-/// The words of a vector. Where rounding is random the random bits are others than those of the party: the seed is
-/// [`other_seed`].
-pub(super) fn words_of(encoding: &Encoding, encoder: &Encoder<'_>) -> Result<Vec<u64>, String> {
-    let mut words = Words::zeros(encoding.width(), encoder.lanes());
-    let all = 0..encoder.lanes();
-    let encoded = encoder.encode_tile(0, words.tile_mut(all));
-    encoded.map_err(|e| e.to_string())?;
-    Ok(words.iter().collect())
-}
-
-/// A seed that no party has.
-pub(super) fn other_seed() -> MaskSeed {
-    MaskSeed::from(Secret::from([0; 32]))
 }
 
 /// The sum of some shares.
