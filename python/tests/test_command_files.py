@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_lines import JOB, refused, run
 
@@ -69,6 +70,14 @@ def test_the_final_model_may_replace_the_first_one(here, capsys):
     # Refused for what is wrong otherwise: there is no such model.
     err = refused(capsys, *SERVE[:-2], "--model", "m.npy", "--out", "m.npy")
     assert "--model: m.npy cannot be read" in err
+
+
+def test_a_first_model_that_no_memory_holds_is_refused(here, capsys):
+    header = {"descr": "<f4", "fortran_order": False, "shape": (1 << 50,)}
+    with open("huge.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+    err = refused(capsys, *SERVE, "--model", "huge.npy")
+    assert "--model: huge.npy says that it holds more numbers than fit into memory" in err
 
 
 def test_a_renewed_certificate_replaces_neither_request_nor_ca(tmp_path):

@@ -299,6 +299,9 @@ def _loaded(path: str) -> Any:
         return np.load(path, allow_pickle=False)
     except OSError as error:
         raise ConfigError("--model", f"{path} cannot be read: {error}") from error
+    except MemoryError as error:
+        rule = "says that it holds more numbers than fit into memory"
+        raise ConfigError("--model", f"{path} {rule}; give a model of the job's dim") from error
     except (ValueError, EOFError) as error:
         raise ConfigError(
             "--model", f"{path} is no .npy file of numbers, as numpy.save writes them"
