@@ -13,6 +13,7 @@ mod rounds;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use blindsum_crypto::certificate::UnixSeconds;
 use blindsum_protocol::{Follower, JobMemory, Round};
 use bytes::Bytes;
 use tracing::{debug, error, info, warn};
@@ -63,6 +64,8 @@ struct Upload {
 /// The round that it is in.
 struct Active {
     round: Arc<Round>,
+    /// When the certificates of its members were checked.
+    certified: UnixSeconds,
     /// None while it computes.
     follower: Option<Follower>,
     /// The number behind that of the latest message that it heard.

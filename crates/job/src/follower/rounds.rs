@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blindsum_crypto::certificate::UnixSeconds;
 use blindsum_protocol::{Fault, FaultKind, Follower, FollowerSetup, Message, Round, RoundSum};
 use tracing::{debug, info, warn};
 
@@ -50,8 +51,8 @@ impl Server {
     pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
         let number = start.round;
         self.check_number(number)?;
-        let round = match self.certified(&mut start) {
-            Ok(round) => Arc::new(round),
+        let (round, certified) = match self.certified(&mut start) {
+            Ok((round, then)) => (Arc::new(round), then),
             Err(error) => {
                 self.refuse(number, refusal_code(&error), error.to_string());
                 return Ok(());
@@ -76,7 +77,7 @@ impl Server {
                 self.refuse(number, RoundRefusalCode::RoundRefusalUnable, reason);
                 Ok(())
             }
-            None => self.begin(round).await,
+            None => self.begin(round, certified).await,
         }
     }
 
@@ -95,24 +96,28 @@ impl Server {
         Err(wrong(reason))
     }
 
-    /// The round that begins, once its members are certified; or why it must be refused.
-    fn certified(&mut self, start: &mut pb::RoundStart) -> Result<Round, JobError> {
+    /// The round that begins, once its members are certified, and when that was; or why it must be refused.
+    fn certified(&mut self, start: &mut pb::RoundStart) -> Result<(Round, UnixSeconds), JobError> {
         if start.kind() != pb::RoundKind::Sum {
             return Err(wrong("no server but the coordinator is in a key set-up"));
         }
         let (job, anchor) = (&self.parts.job, &self.parts.anchor);
         let brought = self.certificates.take(start, job.spec().parties);
         let brought = brought.map_err(wrong)?;
-        let now = self.hand.unix_seconds();
+        // A certificate that ends while a round is under way counts to the end of it.
+        let active = self.active.as_ref();
+        let active = active.filter(|active| active.round.number() == start.round);
+        let began = active.map(|active| active.certified);
+        let now = began.unwrap_or_else(|| self.hand.unix_seconds());
         let round = certified_round(start, job, anchor, &self.certificates, None, now);
         if round.is_err() {
             self.certificates.forget_strangers(brought, anchor);
         }
-        Ok(self.remembering(round?, start))
+        Ok((self.remembering(round?, start), now))
     }
 
     /// Takes part in a round, which it does once.
-    async fn begin(&mut self, round: Arc<Round>) -> Result<(), JobError> {
+    async fn begin(&mut self, round: Arc<Round>, certified: UnixSeconds) -> Result<(), JobError> {
         let (number, records) = (round.number(), self.parts.records.clone());
         let write = move || records.replace(LAST_ROUND, &[&number.to_be_bytes()]);
         let written = self.hand.work(write).await?;
@@ -131,6 +136,7 @@ impl Server {
                 info!(%role, round = number, parties = round.parties(), "round begins");
                 self.active = Some(Active {
                     round,
+                    certified,
                     follower: Some(follower),
                     heard: 0,
                     is_talking: false,

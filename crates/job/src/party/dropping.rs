@@ -209,8 +209,8 @@ impl Member {
 }
 
 /// What the caller is told of a round that its party leaves because of this error after its update is out: that nobody here
-/// knows whether it counts. That somebody has done wrong is told as it is, and so is that the round goes on without this party:
-/// a server that computes did not take its part of the update.
+/// knows whether it counts. That somebody has done wrong is told as it is. That the round goes on without the update only
+/// the coordinator can say: [`Member::aborted`].
 fn may_count_still(round: u64, error: JobError) -> JobError {
     match error {
         JobError::Policy(rule) => {
@@ -221,7 +221,9 @@ fn may_count_still(round: u64, error: JobError) -> JobError {
                 policy,
             }
         }
-        JobError::OutOfTime { reason, .. } => JobError::unknown(round, reason),
+        JobError::OutOfTime { reason, .. } | JobError::Dropped { reason, .. } => {
+            JobError::unknown(round, reason)
+        }
         error @ JobError::State { .. } => JobError::unknown(round, error.to_string()),
         error => error,
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Client, ClientSetup, ModelUpdate, PartyId, Round};
+use blindsum_protocol::{Client, ModelUpdate, PartyId, Round};
 use rand_core::Rng;
 use tracing::{debug, info, warn};
 
@@ -100,7 +100,10 @@ impl Member {
             }
         };
         self.memory.last_round = round;
-        self.memory.live = Some(Live { round, answered: 0 });
+        let live = self.memory.live.take();
+        self.memory.live = live
+            .filter(|live| live.round == round)
+            .or_else(|| Some(Live::of(round)));
         pledge.ready.key_id = key.map_or(Vec::new(), |key| key.to_vec());
         pledge.ready.lacks_model = lacks_model;
         if let Some(own) = self
@@ -327,8 +330,10 @@ impl Member {
         };
         let model = self.model_of(start);
         // A certificate that ends while a round is under way counts to the end of it.
-        let began = self.certified.filter(|(number, _)| *number == start.round);
-        let now = began.map_or_else(|| self.hand.unix_seconds(), |(_, then)| then);
+        let live = self.memory.live.as_ref();
+        let live = live.filter(|live| live.round == start.round);
+        let began = live.and_then(|live| live.certified);
+        let now = began.unwrap_or_else(|| self.hand.unix_seconds());
         let round = certified_round(
             start,
             &job,
@@ -337,9 +342,11 @@ impl Member {
             model,
             now,
         );
-        match &round {
-            Ok(_) => self.certified = Some((start.round, now)),
-            Err(_) => {
+        let live = self.memory.live.as_mut();
+        match (&round, live.filter(|live| live.round == start.round)) {
+            (Ok(_), Some(live)) => live.certified = Some(now),
+            (Ok(_), None) => {}
+            (Err(_), _) => {
                 let anchor = &self.identity.anchor;
                 self.certificates.forget_strangers(brought, anchor);
             }
@@ -423,17 +430,6 @@ impl Member {
         // While the caller makes its update.
         let kept = self.keep_model().await;
         kept.map_err(|error| (RoundRefusalCode::RoundRefusalUnable, error))
-    }
-
-    /// The machine of the snapshot that the records had when the process began.
-    pub(super) async fn unsealed(&mut self, setup: ClientSetup) -> Result<Client, String> {
-        let Some(state) = self.state.clone() else {
-            return Err("this party has no state of it any more".into());
-        };
-        let snapshot = std::mem::take(&mut self.snapshot);
-        let unseal = move || Client::unseal(setup, state.key(), &snapshot);
-        let client = self.hand.work(unseal).await.map_err(|e| e.to_string())?;
-        client.map_err(|fault| fault.to_string())
     }
 
     /// The party is in a round now.

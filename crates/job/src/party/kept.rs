@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::Job;
+use blindsum_protocol::{Client, ClientSetup, Job};
 use tracing::info;
 
 use super::hidden::header;
@@ -38,6 +38,24 @@ impl Member {
             Some(_) => Ok(()),
             None => self.forget_kept_model().await,
         }
+    }
+
+    /// The machine of the snapshot that the records had when the process began.
+    pub(super) async fn unsealed(&mut self, setup: ClientSetup) -> Result<Client, String> {
+        let Some(state) = self.state.clone() else {
+            return Err("this party has no state of it any more".into());
+        };
+        let snapshot = std::mem::take(&mut self.snapshot);
+        let unseal = move || {
+            let client = Client::unseal(setup, state.key(), &snapshot);
+            client.map_err(|fault| (fault.to_string(), snapshot))
+        };
+        let client = self.hand.work(unseal).await.map_err(|e| e.to_string())?;
+        client.map_err(|(reason, snapshot)| {
+            // It shows that the update is out, also where it is of no use.
+            self.snapshot = snapshot;
+            reason
+        })
     }
 
     /// Writes the model down, unless it is there already. When this returns it survives a crash.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use blindsum_crypto::certificate::UnixSeconds;
 use blindsum_encode::Sent;
 use blindsum_protocol::{
     ClientSetup, Job, JobMemory, KnownServers, MemoryVault, PartyId, Round, Vault,
@@ -89,8 +88,6 @@ pub(super) struct Member {
     /// Whether the caller waits for a round.
     pub wanted: bool,
     pub certificates: Certificates,
-    /// The latest round whose members were certified, and when.
-    pub certified: Option<(u64, UnixSeconds)>,
     /// The model that was asked for over this connection, and what has come of it.
     pub requested: Option<(pb::ModelName, Option<Assembly>)>,
     /// The version of a model that came sealed and could not be opened with the key that the party has.
@@ -173,7 +170,6 @@ impl Member {
             offer: None,
             wanted: false,
             certificates: Certificates::default(),
-            certified: None,
             requested: None,
             unopened: None,
             done: None,

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use blindsum_protocol::{Job, PartyId};
 use tracing::warn;
 
-use super::active::{Active, certified_round};
+use super::active::Active;
 use super::certificates::Certificates;
 use super::exchange::Told;
 use super::guard::Guard;
@@ -82,6 +82,7 @@ impl Member {
             last_round: self.memory.last_round,
             live: live.map(|live| live.round),
             answered: live.map_or(0, |live| live.answered),
+            certified: live.and_then(|live| live.certified),
             certificates: self.certificates.all(),
             requested: self.requested.as_ref().map(|(name, assembly)| Requested {
                 name: Some(name.clone()),
@@ -177,8 +178,12 @@ impl Member {
         let job = self.learn_job(&welcome).await?;
         self.welcome = Some(welcome);
         self.memory.last_round = self.memory.last_round.max(from.last_round);
-        let answered = from.answered;
-        self.memory.live = from.live.map(|round| Live { round, answered });
+        let (answered, certified) = (from.answered, from.certified);
+        self.memory.live = from.live.map(|round| Live {
+            round,
+            answered,
+            certified,
+        });
         if let Some(round) = from.sent {
             self.memory.draws.sends(round);
         }
@@ -232,10 +237,21 @@ impl Member {
         untaken: Option<pb::RoundDone>,
     ) -> Result<(), JobError> {
         let number = from.start.as_ref().map_or(0, |start| start.round);
+        let is_out = from.out.unwrap_or(true);
         match self.relive(from).await {
             Err(reason) => {
-                let counts = untaken.is_some();
-                self.give_up(number, reason, counts).await
+                let error = match (&untaken, is_out) {
+                    (Some(_), _) => JobError::Missed {
+                        round: number,
+                        reason: reason.clone(),
+                    },
+                    (None, true) => JobError::unknown(number, reason.clone()),
+                    (None, false) => JobError::Dropped {
+                        round: number,
+                        reason: reason.clone(),
+                    },
+                };
+                self.give_up(number, reason, error).await
             }
             Ok(()) => match untaken {
                 None => {
@@ -250,18 +266,19 @@ impl Member {
         }
     }
 
-    async fn give_up(&mut self, round: u64, reason: String, counts: bool) -> Result<(), JobError> {
+    async fn give_up(
+        &mut self,
+        round: u64,
+        reason: String,
+        error: JobError,
+    ) -> Result<(), JobError> {
         self.active = None;
         self.send(pb::RoundRefused {
             round,
             code: RoundRefusalCode::RoundRefusalUnable.into(),
-            reason: reason.clone(),
+            reason,
             ..pb::RoundRefused::default()
         });
-        let error = match counts {
-            true => JobError::Missed { round, reason },
-            false => JobError::Dropped { round, reason },
-        };
         self.tell(Told::Ended(round, Err(error)));
         self.drop_round(round, None).await
     }
@@ -271,20 +288,8 @@ impl Member {
         let (start, steps) = (from.start.take(), from.steps());
         let mut start = start.ok_or("what began it is missing")?;
         let steps = steps.ok_or("a step of it is damaged")?;
-        let mut certificates = Certificates::default();
-        certificates.take(&mut start, job.spec().parties)?;
-        let named = start.model.clone().unwrap_or_default();
-        let model = self.model.as_ref().filter(|model| model.is(&named));
-        let now = self.hand.unix_seconds();
-        let round = certified_round(
-            &start,
-            &job,
-            &self.identity.anchor,
-            &certificates,
-            model,
-            now,
-        )
-        .map_err(|error| error.to_string())?;
+        let certified = self.certified(&mut start).and_then(|round| round);
+        let round = certified.map_err(|error| error.to_string())?;
         let round = Arc::new(round);
         let me = round.roster().rank_of(&self.identity.name);
         let me = PartyId(me.ok_or("the roster lacks this party")?);

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use blindsum_crypto::certificate::UnixSeconds;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::sign::IdentityKey;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,20 @@ pub(crate) struct Live {
     pub round: u64,
     /// The stage behind that of the coordinator's latest message that was heard.
     pub answered: u32,
+    /// When the certificates of its members were checked. Those that end while it is under way count to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certified: Option<UnixSeconds>,
+}
+
+impl Live {
+    /// A round in which nothing has happened.
+    pub fn of(round: u64) -> Self {
+        Self {
+            round,
+            answered: 0,
+            certified: None,
+        }
+    }
 }
 
 /// What a party remembers under one job name: records for every job specification that came under it, so that nothing
@@ -241,10 +256,13 @@ pub(super) mod tests {
     fn a_round_under_way_is_written_with_its_machine_only() {
         let job = open(&Arc::default());
         let opened = job.enter(&[1; 32]).unwrap();
-        let (round, answered) = (7, 2);
         let memory = Memory {
-            last_round: round,
-            live: Some(Live { round, answered }),
+            last_round: 7,
+            live: Some(Live {
+                answered: 2,
+                certified: Some(1_800_000_000),
+                ..Live::of(7)
+            }),
             ..Memory::default()
         };
         opened.state.write(&memory, Some(b"sealed")).unwrap();

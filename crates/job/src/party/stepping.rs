@@ -177,10 +177,7 @@ impl Member {
             live.answered = heard;
         }
         if let Err(error) = self.save(snapshot).await {
-            // The answer stays here: unless an earlier one carried the update, none of it has left.
-            if let Some(active) = self.active.as_mut().filter(|active| !active.out) {
-                active.client = None;
-            }
+            self.keeps_answer();
             let code = RoundRefusalCode::RoundRefusalUnable;
             return self.refuse(round, code, error).await;
         }
@@ -193,6 +190,13 @@ impl Member {
             self.say_answer(round, stage, message);
         }
         Ok(())
+    }
+
+    /// The latest answer stays here: unless an earlier one carried the update, none of it has left.
+    pub(super) fn keeps_answer(&mut self) {
+        if let Some(active) = self.active.as_mut().filter(|active| !active.out) {
+            active.client = None;
+        }
     }
 
     /// Sends an answer. What is not sent now is sent when the connection begins the round.

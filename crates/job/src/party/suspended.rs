@@ -92,6 +92,9 @@ pub(super) struct Suspended {
     /// The latest round in which its vector went out, which no record may have counted.
     #[prost(uint64, optional, tag = "29")]
     pub sent: Option<u64>,
+    /// When the members of the round under way were certified.
+    #[prost(uint64, optional, tag = "30")]
+    pub certified: Option<u64>,
 }
 
 /// What the party is ready with.
@@ -179,6 +182,9 @@ pub(super) struct RoundUnderWay {
     /// Whether the caller does not want the result.
     #[prost(bool, tag = "12")]
     pub unwanted: bool,
+    /// Whether the party's update may count already; none in records of earlier versions, which did not say.
+    #[prost(bool, optional, tag = "13")]
+    pub out: Option<bool>,
 }
 
 /// What one step of the machine was given.
@@ -318,6 +324,7 @@ impl RoundUnderWay {
             open: active.timings.open,
             deadline: unix_millis_at(active.deadline, now, unix_millis),
             unwanted: active.unwanted,
+            out: Some(active.may_count()),
         })
     }
 

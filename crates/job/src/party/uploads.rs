@@ -64,6 +64,7 @@ impl Member {
         if !waits {
             return Ok(());
         }
+        self.keeps_answer();
         let reason = format!("the {role} refuses this party's upload: {reason}");
         let error = JobError::Dropped { round, reason };
         self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
-use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
+use blindsum_crypto::pki::{CertificateAuthority, Kind};
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
 use blindsum_job::JobError;
 use blindsum_job::actor::{Now, Time};
@@ -26,7 +26,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
-use crate::hosts::{BEGIN, Host, Machine, Trouble, frames, open, policy};
+use crate::hosts::{BEGIN, Host, Machine, Trouble, frames, open, policy, validity_of};
 use crate::kept::{Filling, Kept};
 
 /// Things that may happen until a job must be done.
@@ -100,10 +100,7 @@ pub struct Ensemble {
 impl Ensemble {
     pub fn new(spec: JobSpec, seed: u64) -> Self {
         let mut dice = ChaCha20Rng::seed_from_u64(seed);
-        let validity = Validity {
-            not_before: BEGIN - 86_400,
-            not_after: BEGIN + 864_000,
-        };
+        let validity = validity_of(false);
         let ca = CertificateAuthority::create("test", Algorithm::Ed25519, validity, &mut dice);
         let ca = ca.unwrap();
         let anchor = Arc::new(TrustAnchor::from_pem(ca.certificate(), None).unwrap());
@@ -112,7 +109,9 @@ impl Ensemble {
         let servers = job
             .servers()
             .map(|role| (role.to_string().replace(' ', "-"), Some(role)));
+        let last = format!("party-{}", job.spec().parties - 1);
         let hosts = parties.chain(servers).map(|(name, role)| {
+            let validity = validity_of(name == last);
             let credential = ca.issue(&name, &Kind::Party, Algorithm::Ed25519, validity, &mut dice);
             let credential = credential.unwrap();
             let certificate = CertificateDer::from_pem_slice(credential.certificate.as_bytes());
@@ -240,12 +239,6 @@ impl Ensemble {
             }
         }
         true
-    }
-
-    /// The coordinator forgets what was opened.
-    pub fn forget_released(&mut self) {
-        let job = &self.job.spec().job;
-        blindsum_job::store::Store::released(&*self.store, job, &[]).unwrap();
     }
 
     /// Nothing happens until somebody wants to be woken.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::pki::Validity;
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::actor::Now;
 use blindsum_job::chunks::pieces;
@@ -65,6 +66,15 @@ pub fn mpc3(adversary: Adversary, parties: u32, rounds: u32) -> JobSpec {
 pub fn update(party: usize, round: u64) -> Vec<u32> {
     let value = |d: u64| (party as u64 * 31 + round * 7 + d) % 256;
     (0..DIM).map(|d| value(d) as u32).collect()
+}
+
+/// The time in which a certificate counts. That of the last party of a job ends before all others.
+pub fn validity_of(is_last: bool) -> Validity {
+    let days = if is_last { 1 } else { 10 };
+    Validity {
+        not_before: BEGIN - 86_400,
+        not_after: BEGIN + days * 86_400,
+    }
 }
 
 pub enum Machine {

@@ -23,5 +23,6 @@ mod scene;
 #[allow(dead_code)]
 mod support;
 mod suspended;
+mod told;
 mod vectors;
 mod waiting;

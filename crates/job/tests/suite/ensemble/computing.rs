@@ -170,6 +170,25 @@ impl Ensemble {
         true
     }
 
+    /// What this party is about to give this server is refused. False if it gives nothing now.
+    pub fn refuse_upload(&mut self, number: usize, of: ServerRole) -> bool {
+        let is_its = |event: &super::Event| match event {
+            super::Event::Computing(Event::Upload(upload)) => {
+                upload.party.0 == number && upload.role == of
+            }
+            _ => false,
+        };
+        let place = self.events.iter().position(is_its);
+        let event = place.and_then(|place| self.events.remove(place));
+        let Some(super::Event::Computing(Event::Upload(upload))) = event else {
+            return false;
+        };
+        let refused = Uploaded::Refused("the round is over here".into());
+        let event = Event::Uploaded(upload, refused);
+        self.events.push_back(super::Event::Computing(event));
+        true
+    }
+
     fn upload(&mut self, upload: Upload) {
         let (number, lives) = upload.party;
         let party = &self.hosts[number];

@@ -77,6 +77,11 @@ impl Ensemble {
         true
     }
 
+    /// The coordinator forgets what was opened.
+    pub fn forget_released(&mut self) {
+        self.store.released(&self.job.spec().job, &[]).unwrap();
+    }
+
     /// The connection of a host ends, if it has one.
     pub(super) fn cut(&mut self, number: usize) {
         if let Some(link) = self.hosts[number].link.take() {

@@ -17,6 +17,7 @@ use blindsum_job::frames::{of_coordinator, of_party};
 use blindsum_job::party::{
     self, Identity, JobParty, LinkId as PartyLink, Over, Policy, RoundResult, Told, Update,
 };
+use blindsum_job::pb::coordinator_frame::Frame as Down;
 use blindsum_job::pb::party_frame::Frame;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 use blindsum_job::records::MemoryRecords;
@@ -207,4 +208,48 @@ fn a_lost_message_and_its_connection_cost_no_round() {
             check_everybody(&world, 1);
         }
     }
+}
+
+/// Abuse case 56: a certificate that ends while a round is under way counts to its end, also where the party had no process
+/// when it ended.
+#[test]
+fn case_56_a_certificate_that_ends_amid_a_round_counts_for_who_is_suspended() {
+    for protocol in of_one_server() {
+        let mut world = World::new(short(protocol), Algorithm::Ed25519);
+        world.run(Trouble::None);
+        for message in world.begun.unwrap() + 1..=world.delivered {
+            let mut world = World::new(short(protocol), Algorithm::Ed25519);
+            world.ahead_from = message;
+            world.run(Trouble::None);
+            check_everybody(&world, 1);
+        }
+    }
+}
+
+/// Abuse case 54: a party that cannot go on in a round is not told that its update does not count, once it is out.
+#[test]
+fn case_54_who_cannot_be_resumed_is_not_told_that_its_update_does_not_count() {
+    let (mut unknown, mut dropped) = (0, 0);
+    for protocol in [ProtocolName::Plain, ProtocolName::SecAgg, ProtocolName::Pss] {
+        let mut world = World::new(short(protocol), Algorithm::Ed25519);
+        world.run(Trouble::None);
+        for message in world.begun.unwrap() + 1..=world.delivered {
+            let mut world = World::new(short(protocol), Algorithm::Ed25519);
+            world.estranged_from = message;
+            world.run_until(Trouble::None, |world| {
+                world.hosts[1..].iter().all(|host| host.over)
+            });
+            let mut results = world.hosts.iter().filter_map(|host| host.results.get(&1));
+            let counts = results.any(|it| it.survivors.iter().any(|name| name == "party-0"));
+            match (world.hosts[0].lost.first(), counts) {
+                (Some(JobError::Unknown { .. }), true) => unknown += 1,
+                (Some(JobError::Dropped { .. }), false) => dropped += 1,
+                (Some(JobError::Dropped { .. }), true) => {
+                    panic!("{protocol}, message {message}: {:?}", world.hosts[0].lost)
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(unknown > 0 && dropped > 0, "{unknown} {dropped}");
 }

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Seconds after which the certificate of the last party ends: no deadline has passed by then.
+const SOON: u64 = 20;
+
 /// A party between two processes of it.
 pub(super) struct Host {
     pub(super) name: Arc<str>,
@@ -41,6 +44,8 @@ pub(super) struct World {
     pub(super) job: Arc<Job>,
     pub(super) server: JobServer,
     pub(super) anchor: Arc<TrustAnchor>,
+    /// Another CA, which has signed nothing here.
+    pub(super) strange: Arc<TrustAnchor>,
     pub(super) hosts: Vec<Host>,
     pub(super) sessions: BTreeMap<LinkId, (usize, Session)>,
     /// What is on its way to parties.
@@ -48,6 +53,12 @@ pub(super) struct World {
     pub(super) now: Now,
     pub(super) processes: u64,
     pub(super) delivered: usize,
+    /// At which message the first party heard last that a round begins.
+    pub(super) begun: Option<usize>,
+    /// From which message on the clock of the first party is ahead, so that the certificate of the last one has ended.
+    pub(super) ahead_from: usize,
+    /// From which message on the first party has another CA.
+    pub(super) estranged_from: usize,
     pub(super) links: u64,
     /// What each party has answered, by round, stage and offset.
     pub(super) answers: BTreeMap<(usize, u64, u32, u64), Bytes>,
@@ -60,11 +71,20 @@ impl World {
             not_before: BEGIN - 86_400,
             not_after: BEGIN + 86_400,
         };
-        let ca = CertificateAuthority::create("test", algorithm, validity, &mut rng).unwrap();
-        let anchor = Arc::new(TrustAnchor::from_pem(ca.certificate(), None).unwrap());
+        let mut ca =
+            |name| CertificateAuthority::create(name, algorithm, validity, &mut rng).unwrap();
+        let anchor_of = |ca: &CertificateAuthority| {
+            Arc::new(TrustAnchor::from_pem(ca.certificate(), None).unwrap())
+        };
+        let (strange, ca) = (ca("strange"), ca("test"));
+        let (strange, anchor) = (anchor_of(&strange), anchor_of(&ca));
         let job = Arc::new(spec.validate().unwrap());
         let mut host = |party: u32| {
             let name = format!("party-{party}");
+            let mut validity = validity;
+            if party + 1 == job.spec().parties {
+                validity.not_after = BEGIN + SOON;
+            }
             let issued = ca
                 .issue(&name, &Kind::Party, algorithm, validity, &mut rng)
                 .unwrap();
@@ -113,11 +133,15 @@ impl World {
             job,
             server,
             anchor,
+            strange,
             hosts,
             sessions: BTreeMap::new(),
             now,
             processes: 0,
             delivered: 0,
+            begun: None,
+            ahead_from: usize::MAX,
+            estranged_from: usize::MAX,
             links: 0,
             answers: BTreeMap::new(),
         }
@@ -125,8 +149,13 @@ impl World {
 
     /// Runs the job to its end.
     pub(super) fn run(&mut self, trouble: Trouble) {
+        self.run_until(trouble, |world| world.hosts.iter().all(|host| host.over));
+    }
+
+    /// Runs the job until this is so.
+    pub(super) fn run_until(&mut self, trouble: Trouble, is_over: impl Fn(&Self) -> bool) {
         self.serve();
-        while self.hosts.iter().any(|host| !host.over) {
+        while !is_over(self) {
             assert!(self.delivered < MOST, "the job does not come to its end");
             self.pass(Duration::from_millis(1));
             let Some((party, link, message)) = self.down.pop_front() else {
@@ -155,6 +184,11 @@ impl World {
 
     pub(super) fn deliver(&mut self, party: usize, message: Message, trouble: Trouble) {
         let at = self.delivered;
+        if let (0, Message::Heard(frame)) = (party, &message)
+            && matches!(frame.frame, Some(Down::RoundStart(_)))
+        {
+            self.begun = Some(at);
+        }
         match trouble {
             Trouble::KilledAlways => drop(self.process(party, message.clone(), false)),
             Trouble::LosesOne(lost) if lost == at => {
@@ -220,9 +254,15 @@ impl World {
         // Each process has a clock of its own.
         let own = Now {
             time: Time(Duration::from_secs(self.processes % 7)),
-            ..self.now
+            unix_millis: match party == 0 && self.delivered >= self.ahead_from {
+                true => self.now.unix_millis + (SOON + 1) * 1000,
+                false => self.now.unix_millis,
+            },
         };
-        let identity = host.identity.clone();
+        let mut identity = host.identity.clone();
+        if party == 0 && self.delivered >= self.estranged_from {
+            identity.anchor = self.strange.clone();
+        }
         let machine =
             JobParty::resume(settings, identity, records.clone(), host.mark, own, entropy);
         let mut process = Process {
