@@ -68,6 +68,31 @@ def test_a_simulation_that_is_not_refused_ends(protocol, dim):
     assert done.stdout == "done\n"
 
 
+@pytest.mark.parametrize(
+    ("protocol", "parties"), [("secagg", 2000), ("secagg+", 5000), ("fssa", 1500), ("pss", 1500)]
+)
+def test_many_parties_with_small_vectors_are_refused_where_they_do_not_fit(protocol, parties):
+    fields = {"protocol": protocol, "parties": parties, "dim": 10}
+    done = limited(SIMULATE, fields, room=300 << 20)
+    assert done.returncode == 0, done.stderr
+    assert f"a simulation with parties = {parties} and dim = 10 takes about " in done.stdout
+
+
+def test_many_parties_take_no_more_than_a_job_says():
+    code = """
+    import resource
+    spec = bs.JobSpec(protocol="secagg", parties=400, dim=10)
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    bs.simulate(spec)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held) * 1024, spec.memory["simulation"])
+    """
+    done = limited(code, room=8 << 30)
+    assert done.returncode == 0, done.stderr
+    held, said = map(int, done.stdout.split())
+    # The threads of a process and its code come to as much, whatever the job.
+    assert held - (25 << 20) <= said <= 3 * held
+
+
 def test_a_job_says_how_much_it_takes(capsys, tmp_path):
     from blindsum.cli import main
 

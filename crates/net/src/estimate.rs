@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blindsum_protocol::{Job, ProtocolChoice, RoundKind, RuleName, Step, Who};
+use blindsum_protocol::{Job, Plan, ProtocolChoice, RoundKind, RuleName, Step, Who};
 
 /// What a process does in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,16 +30,17 @@ impl fmt::Display for Task {
 
 /// Bytes that a process takes for a job in its largest round, beside the updates that the caller holds in a simulation.
 ///
-/// It is an estimate from the sizes that grow with `dim`: vectors of words, numbers in double precision, models, and the
-/// messages of the plan. The factors are from above: they were compared with the most memory that simulations of every
-/// protocol held. What does not grow with `dim`, some ten megabytes, is left out.
+/// It is an estimate from the sizes that grow with `dim` and with the number of parties: vectors of words, numbers in double
+/// precision, models, the messages of the plan, and what parties have with each other. The factors are from above: they
+/// were compared with the most memory that simulations of every protocol held. What grows with neither, some twenty
+/// megabytes, is left out.
 ///
-/// * A party: its update, the mean, the models before and after with their bytes, the vector of words, and the
-///   messages of all stages; where rounds are sparse, the residual before, under way and after.
+/// * A party: its update, the mean, the models before and after with their bytes, the vector of words, the
+///   messages of all stages, and its secrets with others; where rounds are sparse, the residual before, under way and after.
 /// * A coordinator: the sum, the mean, the models with their bytes, and what it sends. Messages of parties are not
 ///   counted: `message_memory` and `relay_memory` bound them.
 /// * A simulation: the sum, the sum in the clear and its mean, and the messages of a few parties, for the others wait in
-///   files. What every party keeps between rounds is counted for all.
+///   files. What every party has with others, and what it keeps between rounds, is counted for all.
 pub fn memory(job: &Job, task: Task) -> u64 {
     let parties = match task {
         Task::Simulation { parties } => parties,
@@ -54,7 +55,14 @@ pub fn memory(job: &Job, task: Task) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Bytes of what grows with the number of coordinates.
+/// Bytes that a simulation holds for one party, whatever its vectors: its name, keys, certificate and machine.
+const OF_PARTY: u128 = 40 << 10;
+/// Bytes that a party holds for a neighbour in the graph: keys, the mask seed, shares of both and their ciphertexts.
+const OF_NEIGHBOUR: u128 = 800;
+/// Bytes that a party holds for another one to which it gives a share of its vector, beside the share.
+const OF_HOLDER: u128 = 400;
+
+/// Bytes of what grows with the number of coordinates, and with that of parties.
 struct Sizes {
     /// A vector of doubles.
     doubles: u128,
@@ -71,6 +79,8 @@ struct Sizes {
     /// What each of several servers computes with, and how many of them do so at once.
     computed: u128,
     computing: u128,
+    /// What a party has with all others together.
+    shared: u128,
     parties: u128,
 }
 
@@ -103,13 +113,14 @@ impl Sizes {
             residual: if job.density().is_some() { doubles } else { 0 },
             computed: plan.memory().into(),
             computing: if adds { 1 } else { 3 },
+            shared: shared(job, &plan, parties),
             parties: parties as u128,
         }
     }
 
     fn party(&self) -> u128 {
         let kept = self.sums + 3 * self.residual;
-        2 * self.doubles + 4 * self.reals + self.words + self.messages + kept
+        2 * self.doubles + 4 * self.reals + self.words + self.messages + self.shared + kept
     }
 
     fn coordinator(&self) -> u128 {
@@ -119,7 +130,21 @@ impl Sizes {
     fn simulation(&self) -> u128 {
         let sums = 5 * self.doubles + 2 * self.words + 3 * self.sums;
         let servers = self.computing * self.computed;
-        sums + 4 * self.messages + servers + 2 * self.parties * self.residual
+        let of_each = OF_PARTY + self.shared + 2 * self.residual;
+        sums + 4 * self.messages + servers + self.parties * of_each
+    }
+}
+
+/// Bytes that a party of a round holds for secrets that it has with others.
+fn shared(job: &Job, plan: &Plan, parties: usize) -> u128 {
+    let parameters = job.parameters_for(parties);
+    let parameters = parameters.unwrap_or_else(|_| job.parameters());
+    let neighbours = parameters.iter().find(|(name, _)| *name == "neighbours");
+    let gives_shares = |step: &Step| step.relayed && step.speaker == Who::Parties;
+    match neighbours {
+        Some((_, neighbours)) => OF_NEIGHBOUR * *neighbours as u128,
+        None if plan.steps().iter().any(gives_shares) => OF_HOLDER * parties as u128,
+        None => 0,
     }
 }
 
@@ -129,16 +154,16 @@ mod tests {
 
     use super::*;
 
-    fn simulated(protocol: impl Into<ProtocolChoice>, parties: u32) -> u64 {
+    fn simulated(protocol: impl Into<ProtocolChoice>, parties: u32, dim: u64) -> u64 {
         let spec = JobSpec {
             protocol: protocol.into(),
             parties,
-            dim: 1_000_000,
+            dim,
             encoding: blindsum_protocol::Quantised::default().into(),
             ..JobSpec::default()
         };
         let parties = parties as usize;
-        memory(&spec.validate().unwrap(), Task::Simulation { parties }) / 1_000_000
+        memory(&spec.validate().unwrap(), Task::Simulation { parties })
     }
 
     /// The most bytes per coordinate that simulations held, by `peak_rss_bytes`, and no more than twice as much.
@@ -149,17 +174,44 @@ mod tests {
             min_contributors: 1,
             ..Flashe::default()
         };
-        for (estimate, held) in [
-            (simulated(ProtocolName::Plain, 9), 40),
-            (simulated(ProtocolName::SecAgg, 9), 42),
-            (simulated(ProtocolName::Fssa, 3), 67),
-            (simulated(ProtocolName::Pss, 9), 58),
-            (simulated(ProtocolName::Flashe, 9), 44),
-            (simulated(sparse(), 9), 177),
+        let dim = 1_000_000;
+        for (bytes, held) in [
+            (simulated(ProtocolName::Plain, 9, dim), 40),
+            (simulated(ProtocolName::SecAgg, 9, dim), 42),
+            (simulated(ProtocolName::Fssa, 3, dim), 67),
+            (simulated(ProtocolName::Pss, 9, dim), 58),
+            (simulated(ProtocolName::Flashe, 9, dim), 44),
+            (simulated(sparse(), 9, dim), 177),
         ] {
+            let estimate = bytes / dim;
             assert!(
                 (held..2 * held).contains(&estimate),
                 "{estimate} for {held}"
+            );
+        }
+    }
+
+    /// The most that simulations of many parties with small vectors held beside 25 MB, in kilobytes, and no more than three
+    /// times as much.
+    #[test]
+    fn estimates_count_what_parties_have_with_each_other() {
+        for (protocol, parties, dim, held) in [
+            (ProtocolName::SecAgg, 300, 10, 60_000),
+            (ProtocolName::SecAgg, 500, 1000, 165_000),
+            (ProtocolName::SecAgg, 1000, 10, 655_000),
+            (ProtocolName::SecAgg, 2000, 10, 2_600_000),
+            (ProtocolName::SecAggPlus, 1000, 10, 97_000),
+            (ProtocolName::SecAggPlus, 5000, 10, 602_000),
+            (ProtocolName::Fssa, 200, 10, 9_000),
+            (ProtocolName::Fssa, 300, 1000, 22_000),
+            (ProtocolName::Pss, 300, 10, 32_000),
+            (ProtocolName::PssMalicious, 60, 10, 3_000),
+            (ProtocolName::Flashe, 1000, 10, 39_000),
+        ] {
+            let estimate = simulated(protocol, parties, dim) / 1000;
+            assert!(
+                (held..=3 * held).contains(&estimate),
+                "{protocol} of {parties}: {estimate} for {held}"
             );
         }
     }
