@@ -60,7 +60,7 @@ const OF_PARTY: u128 = 40 << 10;
 /// Bytes that a party holds for a neighbour in the graph: keys, the mask seed, shares of both and their ciphertexts.
 const OF_NEIGHBOUR: u128 = 800;
 /// Bytes that a party holds for another one to which it gives a share of its vector, beside the share.
-const OF_HOLDER: u128 = 400;
+const OF_HOLDER: u128 = 600;
 
 /// Bytes of what grows with the number of coordinates, and with that of parties.
 struct Sizes {
@@ -191,26 +191,26 @@ mod tests {
         }
     }
 
-    /// The most that simulations of many parties with small vectors held beside 25 MB, in kilobytes, and no more than three
-    /// times as much.
+    /// The most that simulations of many parties with small vectors held, in kilobytes, and no more than twice as much. In each
+    /// 25 MB were taken whatever the job was.
     #[test]
     fn estimates_count_what_parties_have_with_each_other() {
         for (protocol, parties, dim, held) in [
-            (ProtocolName::SecAgg, 300, 10, 60_000),
-            (ProtocolName::SecAgg, 500, 1000, 165_000),
-            (ProtocolName::SecAgg, 1000, 10, 655_000),
+            (ProtocolName::SecAgg, 300, 10, 85_000),
+            (ProtocolName::SecAgg, 500, 1000, 190_000),
+            (ProtocolName::SecAgg, 1000, 10, 680_000),
             (ProtocolName::SecAgg, 2000, 10, 2_600_000),
-            (ProtocolName::SecAggPlus, 1000, 10, 97_000),
-            (ProtocolName::SecAggPlus, 5000, 10, 602_000),
-            (ProtocolName::Fssa, 200, 10, 9_000),
-            (ProtocolName::Fssa, 300, 1000, 22_000),
-            (ProtocolName::Pss, 300, 10, 32_000),
-            (ProtocolName::PssMalicious, 60, 10, 3_000),
-            (ProtocolName::Flashe, 1000, 10, 39_000),
+            (ProtocolName::SecAggPlus, 1000, 10, 122_000),
+            (ProtocolName::SecAggPlus, 5000, 10, 627_000),
+            (ProtocolName::Fssa, 200, 10, 34_000),
+            (ProtocolName::Fssa, 300, 1000, 47_000),
+            (ProtocolName::Pss, 300, 10, 57_000),
+            (ProtocolName::PssMalicious, 120, 10, 38_000),
+            (ProtocolName::Flashe, 2000, 10, 103_000),
         ] {
-            let estimate = simulated(protocol, parties, dim) / 1000;
+            let estimate = simulated(protocol, parties, dim) / 1000 + 25_000;
             assert!(
-                (held..=3 * held).contains(&estimate),
+                (held..=2 * held).contains(&estimate),
                 "{protocol} of {parties}: {estimate} for {held}"
             );
         }

@@ -33,19 +33,22 @@ use crate::{EncodeError, EncodeReport, Encoder, Encoding, Reach};
 /// Of a round with update u and residual r:
 ///
 /// ```text
-/// t  =  clip(u) + r                     one rounding to f64; clip as in a dense round
-/// sent  =  clip(t_d) for the k_l largest |t_d| of every tensor l, the first ones where some are equal
+/// t  =  clip(u) + r                     one rounding to f64; clip with the bounds of the job
+/// sent  =  clip(t_d) for the k_l largest |t_d| of every tensor l, the first ones where some are equal; clip with
+///          the bounds of the round
 /// r'  =  t - sent
 /// ```
 ///
 /// All of this is in double precision, so that an update of doubles loses nothing that a dense round would have kept.
 ///
 /// So a party never adds more to the model than dense rounds would have let it, and all that it adds arrives
-/// in the end: what the bound of one round cuts off from several rounds' worth of updates is kept too. The
+/// in the end: what the bound of one round cuts off is kept too, of several rounds' worth of updates or of one. The
 /// error of quantisation is not. With stochastic rounding it has mean 0 and there is nothing to make up for;
 /// and it is known only once the words exist, whose random bits nobody should have to keep.
 pub struct Sparsifier {
     schedule: DensitySchedule,
+    /// The encoding of the job. Rounds may have narrower bounds.
+    job: Encoding,
     residual: Zeroizing<Vec<f64>>,
 }
 
@@ -61,7 +64,7 @@ pub struct Selection {
 }
 
 impl Sparsifier {
-    /// A sparsifier for vectors of this encoding, with a residual of zeros.
+    /// A sparsifier for vectors of this encoding, which is that of the job, with a residual of zeros.
     ///
     /// # Errors
     /// [`EncodeError::Spec`] for encodings that sparse rounds cannot use: integers; weights, because nobody
@@ -70,6 +73,7 @@ impl Sparsifier {
         encoding.check_sparse()?;
         Ok(Self {
             schedule,
+            job: encoding.clone(),
             residual: Zeroizing::new(vec![0.0; encoding.dim()]),
         })
     }
@@ -91,10 +95,10 @@ impl Sparsifier {
         if got != dim {
             return Err(EncodeError::Dim { got, dim });
         }
-        let (report, factor) = judge(encoding, update)?;
-        let total = match update {
-            Values::F32(update) => self.total(encoding, update, factor),
-            Values::F64(update) => self.total(encoding, update, factor),
+        let (report, factor) = judge(&self.job, update)?;
+        let (total, lost) = match update {
+            Values::F32(update) => self.total(update, factor),
+            Values::F64(update) => self.total(update, factor),
             Values::Integers(_) => return Err(EncodeError::Integers),
         };
         if let Some(index) = total.iter().position(|sum| !sum.is_finite()) {
@@ -106,29 +110,33 @@ impl Sparsifier {
             largest::largest(&total[run.clone()], kept, run.start, &mut indices);
         }
         let reach = encoding.reach_of(update);
-        Self::selection(encoding, indices, total, (report, reach))
+        Self::selection(encoding, indices, total, &lost, (report, reach))
     }
 
-    /// The clipped update and the residual together.
-    fn total<R: Real>(
-        &self,
-        encoding: &Encoding,
-        update: &[R],
-        factor: f64,
-    ) -> Zeroizing<Vec<f64>> {
+    /// The clipped update and the residual together, and the coordinates of the update that the bound of the job cuts off.
+    fn total<R: Real>(&self, update: &[R], factor: f64) -> (Zeroizing<Vec<f64>>, Vec<u32>) {
         let mut total = Zeroizing::new(Vec::with_capacity(self.residual.len()));
-        for (run, clip) in encoding.tensors() {
-            let pairs = update[run.clone()].iter().zip(&self.residual[run]);
-            total.extend(pairs.map(|(u, r)| clamp(u.to_f64() * factor, clip) + r));
+        let mut lost = Vec::new();
+        for (run, clip) in self.job.tensors() {
+            for d in run {
+                let value = update[d].to_f64() * factor;
+                let clipped = clamp(value, clip);
+                if clipped != value {
+                    lost.push(d as u32);
+                }
+                total.push(clipped + self.residual[d]);
+            }
         }
-        total
+        (total, lost)
     }
 
-    /// Finds what arrives of the chosen coordinates, and what is left. Those that the bound cuts off count as clipped.
+    /// Finds what arrives of the chosen coordinates, and what is left. Those that the bound of the round cuts off count as
+    /// clipped, but for those that count already (`lost`, ascending).
     fn selection(
         encoding: &Encoding,
         indices: Vec<u32>,
         total: Zeroizing<Vec<f64>>,
+        lost: &[u32],
         (mut report, reach): (EncodeReport, Vec<Reach>),
     ) -> Result<Selection, EncodeError> {
         let values: Zeroizing<Vec<f64>> =
@@ -140,6 +148,9 @@ impl Sparsifier {
         for (run, clip) in compact.tensors() {
             for (&d, &value) in indices[run.clone()].iter().zip(&values[run]) {
                 left[d as usize] = value - clamp(value * factor, clip);
+                if cut.clipped > 0 && value.abs() > clip && lost.binary_search(&d).is_ok() {
+                    report.clipped -= 1;
+                }
             }
         }
         let behind = (encoding.dim()..encoding.lanes()).map(|place| place as u32);
@@ -197,7 +208,11 @@ impl Sparsifier {
         let mut reader = Reader::begin("residual", bytes)?;
         let residual = reader.values(encoding.dim())?;
         reader.end()?;
-        Ok(Self { schedule, residual })
+        Ok(Self {
+            schedule,
+            job: encoding.clone(),
+            residual,
+        })
     }
 }
 
@@ -231,8 +246,9 @@ impl Selection {
         &self.encoding
     }
 
-    /// What clipping did: to the update itself, before the residual was added, and to the chosen coordinates of the sum,
-    /// of which the residual keeps what is cut off.
+    /// What clipping did: to the update itself, before the residual was added, of which what the bound of the job cuts off is
+    /// lost; and to the chosen coordinates of the sum, of which the residual keeps what the bound of the round cuts off. A
+    /// coordinate counts once.
     pub fn report(&self) -> EncodeReport {
         self.report
     }

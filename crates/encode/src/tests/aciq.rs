@@ -212,6 +212,45 @@ fn sparse_vectors_tell_how_far_they_go() {
     }
 }
 
+/// What a round's bound cuts off of an update stays left over, however long it takes until bounds follow; only what the bound
+/// of the job cuts off is lost. Each coordinate counts once as clipped.
+#[test]
+fn sparse_rounds_lose_nothing_to_narrow_bounds() {
+    let job = telling(16, &[(4, 10.0)], Rounding::Nearest, 3);
+    let schedule = DensitySchedule::new(0.5, 0.5, 0, 1).unwrap();
+    let mut left = Sparsifier::new(&job, schedule).unwrap();
+    let narrow = job.with_clips(&[0.25]).unwrap();
+    let (mut given, mut arrived) = ([0.0f64; 4], [0.0f64; 4]);
+    for round in 0..30 {
+        let update: [f64; 4] = match round {
+            0..10 => [5.0, 0.0, -11.0, 0.125],
+            _ => [0.0; 4],
+        };
+        let (of_round, clip) = if round < 20 {
+            (&narrow, 0.25)
+        } else {
+            (&job, 10.0)
+        };
+        let selection = left.select(of_round, 0, &update[..]).unwrap();
+        let cut = |d: &&u32| {
+            let of_update = update[**d as usize].abs() > 10.0;
+            let total = left.residual()[**d as usize] + update[**d as usize].clamp(-10.0, 10.0);
+            of_update || selection.indices().contains(d) && total.abs() > clip
+        };
+        let clipped = [0, 1, 2, 3].iter().filter(cut).count() as u64;
+        assert_eq!(selection.report().clipped, clipped, "round {round}");
+        for (d, value) in selection.indices().iter().zip(selection.values()) {
+            arrived[*d as usize] += value.clamp(-clip, clip);
+        }
+        for (sum, value) in given.iter_mut().zip(update) {
+            *sum += value.clamp(-10.0, 10.0);
+        }
+        left.commit(selection.into_sent(), |_| true);
+    }
+    assert_eq!(arrived, given);
+    assert!(left.residual().iter().all(|left| *left == 0.0));
+}
+
 fn rule(result: Result<UpdateHistory, EncodeError>) -> String {
     result.unwrap_err().to_string()
 }
