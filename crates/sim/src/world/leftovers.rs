@@ -27,8 +27,9 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Of an update in a round that has this number and encoding.
+    /// Of an update in a round of the job that has this number and encoding.
     pub fn of(
+        job: &Job,
         encoding: &Encoding,
         round: u64,
         left: &Sparsifier,
@@ -43,7 +44,8 @@ impl Choice {
             let scaled = values.iter().map(|value| *value * factor);
             scaled.map(|value| value.clamp(-clip, clip)).collect()
         };
-        let tensors = encoding.tensors();
+        // What the bound of a round alone cuts off is left over.
+        let tensors = job.encoding().tensors();
         let given = tensors.flat_map(|(run, clip)| clipped((&update[run], clip)));
         let encoder = selection.encoder(other_seed()).map_err(|e| e.to_string())?;
         let words = words_of(selection.encoding(), &encoder);
@@ -127,13 +129,14 @@ impl Leftovers {
     /// What a party chooses of an update that its caller gives.
     pub fn choose(
         &self,
+        job: &Job,
         encoding: &Encoding,
         (party, round): (usize, u64),
         gift: &Gift,
     ) -> Result<Choice, String> {
         let left = self.now.get(&party);
         let left = left.ok_or("P7: an update for a round that never began")?;
-        Choice::of(encoding, round, left, gift)
+        Choice::of(job, encoding, round, left, gift)
     }
 
     /// Whether a coordinate of a round counts as sent by a party, in each way in which that may have ended for it.

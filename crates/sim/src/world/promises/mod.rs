@@ -30,7 +30,9 @@ impl Book {
         let share = match job.density() {
             None => Share::dense(&encoding, gift)?,
             Some(_) => {
-                let choice = self.leftovers.choose(&encoding, (party, round), gift)?;
+                let choice = self
+                    .leftovers
+                    .choose(job, &encoding, (party, round), gift)?;
                 Share::sparse(job, choice)?
             }
         };
