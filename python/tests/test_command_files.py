@@ -166,6 +166,16 @@ def test_a_closed_stream_is_no_traceback(closed, here):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("words", [["--help"], ["serve", "--help"], ["--version"], ["spec", "job.toml"]])
+def test_output_that_cannot_be_written_is_a_failure(words, here):
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(
+            [sys.executable, "-m", "blindsum", *words], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert found.returncode == 1
+    assert found.stderr == "blindsum: error: [Errno 28] No space left on device\n"
+
+
 def test_no_file_gets_the_number_of_a_closed_stream(tmp_path):
     code = (
         "from blindsum.cli.console import never_fail; never_fail(); "

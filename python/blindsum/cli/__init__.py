@@ -49,6 +49,10 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"argument {word.removesuffix('=--')}: '--' must not be its value")
         return found, rest
 
+    def print_help(self, file: Any = None) -> None:
+        """Print the help, and fail where it cannot be written: argparse would end as if it had been."""
+        print(self.format_help(), end="", file=file, flush=True)
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where to look, exit status 2."""
         self.exit(EXIT_USAGE, f"blindsum: error: {message} (see `{self.prog} --help`)\n")
@@ -151,7 +155,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from blindsum import __version__
 
-        print(f"blindsum {__version__}")
+        print(f"blindsum {__version__}", flush=True)
         parser.exit()
 
 
