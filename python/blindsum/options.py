@@ -136,11 +136,11 @@ class Flashe(Protocol):
         Part of the coordinates of each tensor that a party sends; 1 sends all. Below 1 rounds are sparse: a
         party sends its largest coordinates and adds the others to its next update. By default ``1.0``.
     density_start : float
-        Density of the first round, where it falls to ``density`` step by step. By default ``1.0``.
+        Density of the first sum, where it falls to ``density`` step by step. By default ``1.0``.
     density_steps : int
         Steps in which the density falls from ``density_start``; 0 begins with ``density``. By default ``0``.
     density_rounds : int
-        Rounds of a step. By default ``1``.
+        Sums of a step. By default ``1``.
     min_contributors : int
         Parties that must have sent a coordinate of a sparse round for its sum to be opened; 0 means 2. By
         default ``0``.

@@ -218,11 +218,16 @@ impl Model {
         Ok(Self::with_history(self.version + 1, values, history))
     }
 
-    /// The round with the clipping bounds that follow from the model's history.
+    /// The round with the clipping bounds that follow from the model's history, after the sums that are in the model.
     ///
     /// # Errors
     /// A history of another job.
     pub fn bind(&self, round: Round) -> Result<Round, Fault> {
+        let round = match round.job().spec().model_update {
+            // Its version never changes.
+            ModelUpdate::Nothing => round,
+            _ => round.after_sums(self.version),
+        };
         match &self.history {
             None => Ok(round),
             Some(history) => round.with_clips(&history.clips()),

@@ -37,7 +37,7 @@ impl Sparsifiers {
         let Some(sparsifier) = self.0.get(party.rank()) else {
             return Ok(None);
         };
-        let done = round.number().saturating_sub(1);
+        let done = round.sums_before();
         let selection = sparsifier.select(round.encoding(), done, values)?;
         Ok(Some(selection))
     }

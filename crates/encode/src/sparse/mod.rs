@@ -130,8 +130,8 @@ impl Sparsifier {
         (total, lost)
     }
 
-    /// Finds what arrives of the chosen coordinates, and what is left. Those that the bound of the round cuts off count as
-    /// clipped, but for those that count already (`lost`, ascending).
+    /// Finds what arrives of the chosen coordinates, and what is left. Those of which the bounds of the round leave something
+    /// count as clipped, but for those that count already (`lost`, ascending).
     fn selection(
         encoding: &Encoding,
         indices: Vec<u32>,
@@ -142,15 +142,13 @@ impl Sparsifier {
         let values: Zeroizing<Vec<f64>> =
             Zeroizing::new(indices.iter().map(|&d| total[d as usize]).collect());
         let compact = encoding.compact(&indices);
-        let (cut, factor) = judge(&compact, Values::F64(&values))?;
-        report.clipped += cut.clipped;
+        let (_, factor) = judge(&compact, Values::F64(&values))?;
         let mut left = total;
         for (run, clip) in compact.tensors() {
             for (&d, &value) in indices[run.clone()].iter().zip(&values[run]) {
-                left[d as usize] = value - clamp(value * factor, clip);
-                if cut.clipped > 0 && value.abs() > clip && lost.binary_search(&d).is_ok() {
-                    report.clipped -= 1;
-                }
+                let rest = value - clamp(value * factor, clip);
+                left[d as usize] = rest;
+                report.clipped += u64::from(rest != 0.0 && lost.binary_search(&d).is_err());
             }
         }
         let behind = (encoding.dim()..encoding.lanes()).map(|place| place as u32);
@@ -247,8 +245,8 @@ impl Selection {
     }
 
     /// What clipping did: to the update itself, before the residual was added, of which what the bound of the job cuts off is
-    /// lost; and to the chosen coordinates of the sum, of which the residual keeps what the bound of the round cuts off. A
-    /// coordinate counts once.
+    /// lost; and to the chosen coordinates of the sum, of which the residual keeps what the bounds of the round, on a coordinate
+    /// or on the norm, do not let through. A coordinate counts once. The factor is that of the update itself.
     pub fn report(&self) -> EncodeReport {
         self.report
     }

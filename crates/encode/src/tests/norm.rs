@@ -319,3 +319,53 @@ fn other_clips_keep_the_rule() {
         }
     ));
 }
+
+/// In sparse rounds: one that the job's bound cuts off the update, or of which the round's bounds let less through than there
+/// is. What the norm holds back is left over, and told.
+#[test]
+fn a_coordinate_that_is_held_back_counts_once_whatever_holds_it() {
+    let encoding = encoding(4, 24, (1.0, 1.5), Rounding::Nearest).unwrap();
+    let schedule = DensitySchedule::new(0.5, 0.5, 0, 1).unwrap();
+    let party = Sparsifier::new(&encoding, schedule).unwrap();
+    // The norm 2.5 is scaled down to 1.5 first: 2.4 becomes 1.44 and is cut at 1, and then the norm of both is below its bound.
+    let sent = party
+        .select(&encoding, 0, &[2.4, 0.7, 0.0, 0.0][..])
+        .unwrap();
+    let report = sent.report();
+    assert_eq!(report.clipped, 1);
+    let factor = report.scaled_by.unwrap();
+    assert!((factor - 0.6).abs() < 1e-5, "{factor}");
+    // What gathers may be within the bound of every coordinate, and its norm is not.
+    let encoding = self::encoding(4, 24, (10.0, 1.5), Rounding::Nearest).unwrap();
+    let mut party = Sparsifier::new(&encoding, schedule).unwrap();
+    let mut told = Vec::new();
+    for round in 0..6 {
+        let sent = party.select(&encoding, round, &[0.7; 4][..]).unwrap();
+        let (report, indices) = (sent.report(), sent.indices().to_vec());
+        party.commit(sent.into_sent(), |_| true);
+        let is_left = |d: &&u32| party.residual()[**d as usize] != 0.0;
+        assert_eq!(
+            report.clipped,
+            indices.iter().filter(is_left).count() as u64
+        );
+        assert_eq!(report.scaled_by, None);
+        told.push(report.clipped);
+    }
+    assert_eq!(told, [0, 2, 2, 2, 2, 2]);
+    // Both bounds cut off the same coordinate: 1.8 is what is left of it and of an update that the job's bound cuts off.
+    let encoding = self::encoding(4, 24, (1.0, 1.5), Rounding::Nearest).unwrap();
+    let schedule = DensitySchedule::new(0.25, 0.25, 0, 1).unwrap();
+    let mut party = Sparsifier::new(&encoding, schedule).unwrap();
+    let rounds = [
+        [0.8, 0.8, 0.8, 0.0],
+        [0.8, 0.8, 0.8, 0.0],
+        [2.4, 0.7, 0.0, 0.0],
+    ];
+    let mut told = Vec::new();
+    for (round, update) in rounds.iter().enumerate() {
+        let sent = party.select(&encoding, round as u64, &update[..]).unwrap();
+        told.push((sent.indices().to_vec(), sent.report().clipped));
+        party.commit(sent.into_sent(), |_| true);
+    }
+    assert_eq!(told, [(vec![0], 0), (vec![1], 1), (vec![0], 1)]);
+}

@@ -22,7 +22,7 @@ impl Leftover {
 
     /// What is sent of an update, and of what was left before it.
     pub fn select(&self, round: &Round, update: &Update) -> Result<Selection, EncodeError> {
-        let before = round.number().saturating_sub(1);
+        let before = round.sums_before();
         self.with(|sparsifier| sparsifier.select(round.encoding(), before, update.values()))
     }
 }

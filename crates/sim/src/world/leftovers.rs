@@ -27,15 +27,15 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Of an update in a round of the job that has this number and encoding.
+    /// Of an update in a round of the job that has this encoding, after so many sums.
     pub fn of(
         job: &Job,
         encoding: &Encoding,
-        round: u64,
+        sums: u64,
         left: &Sparsifier,
         gift: &Gift,
     ) -> Result<Self, String> {
-        let selection = left.select(encoding, round.saturating_sub(1), gift.values());
+        let selection = left.select(encoding, sums, gift.values());
         let selection = selection.map_err(|e| e.to_string())?;
         let (report, compact) = (selection.report(), selection.encoding().clone());
         let factor = report.scaled_by.unwrap_or(1.0);
@@ -126,17 +126,17 @@ impl Leftovers {
         self.missed.remove(&(party, round));
     }
 
-    /// What a party chooses of an update that its caller gives.
+    /// What a party chooses of an update that its caller gives in a round after so many sums.
     pub fn choose(
         &self,
         job: &Job,
         encoding: &Encoding,
-        (party, round): (usize, u64),
+        (party, sums): (usize, u64),
         gift: &Gift,
     ) -> Result<Choice, String> {
         let left = self.now.get(&party);
         let left = left.ok_or("P7: an update for a round that never began")?;
-        Choice::of(job, encoding, round, left, gift)
+        Choice::of(job, encoding, sums, left, gift)
     }
 
     /// Whether a coordinate of a round counts as sent by a party, in each way in which that may have ended for it.

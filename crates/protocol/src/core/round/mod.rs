@@ -44,6 +44,8 @@ pub struct Round {
     key_context: Context,
     encoding: Arc<Encoding>,
     plan: Plan,
+    /// How many sums the model has that the round starts from; none where that is not known.
+    sums_before: Option<u64>,
     /// What this process, if it is a server that opens results, knows of earlier ones.
     releases: Arc<dyn ReleaseGuard>,
     /// Made when they are first needed.
@@ -127,6 +129,7 @@ impl Round {
             roster,
             context,
             key_context: context,
+            sums_before: None,
             machines: OnceLock::new(),
         })
     }
@@ -156,6 +159,20 @@ impl Round {
         self.encoding = Arc::new(encoding);
         self.machines = OnceLock::new();
         Ok(self)
+    }
+
+    /// The same round from a model that has so many sums. It decides how many coordinates a party sends in sparse rounds.
+    #[must_use]
+    pub fn after_sums(mut self, sums: u64) -> Self {
+        self.sums_before = Some(sums);
+        self
+    }
+
+    /// How many sums there were before this round: those of the model that it starts from, or where the job keeps none, as
+    /// many as rounds have numbers before this one.
+    pub fn sums_before(&self) -> u64 {
+        self.sums_before
+            .unwrap_or_else(|| self.number.saturating_sub(1))
     }
 
     /// The same round with the memory of a server that computes together with others. Without it every set of survivors is

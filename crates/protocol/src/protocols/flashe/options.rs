@@ -17,11 +17,11 @@ table! {
         /// Part of the coordinates of each tensor that a party sends; 1 sends all. Below 1 rounds are sparse: a
         /// party sends its largest coordinates and adds the others to its next update.
         density: f64 = 1.0, positive(1.0);
-        /// Density of the first round, where it falls to `density` step by step.
+        /// Density of the first sum, where it falls to `density` step by step.
         density_start: f64 = 1.0, positive(1.0);
         /// Steps in which the density falls from `density_start`; 0 begins with `density`.
         density_steps: u32 = 0;
-        /// Rounds of a step.
+        /// Sums of a step.
         density_rounds: u32 = 1, at_least(1.0);
         /// Parties that must have sent a coordinate of a sparse round for its sum to be opened; 0 means 2.
         min_contributors: u32 = 0;
