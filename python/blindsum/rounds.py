@@ -242,6 +242,13 @@ class Round:
             self._native.submit(vector, whole)
         except (RoundAborted, Fault) as error:
             self._lose(error)
+        except (InputError, SubmitError):
+            # Another update may be submitted, or one was.
+            raise
+        except BlindsumError as error:
+            # The session ends with it, and nothing of this update went out.
+            self._failed = error.with_traceback(None)
+            raise
         else:
             self._submitted = True
 

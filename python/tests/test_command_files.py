@@ -170,7 +170,11 @@ def test_a_closed_stream_is_no_traceback(closed, here):
 def test_output_that_cannot_be_written_is_a_failure(words, here):
     with open("/dev/full", "w") as full:
         found = subprocess.run(
-            [sys.executable, "-m", "blindsum", *words], stdout=full, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "blindsum", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert found.returncode == 1
     assert found.stderr == "blindsum: error: [Errno 28] No space left on device\n"

@@ -96,9 +96,7 @@ def test_the_density_falls_by_sums_and_not_by_numbers(model_update):
         min_contributors=1,
         key_rounds=2,
     )
-    spec = bs.JobSpec(
-        protocol=flashe, parties=3, min_parties=3, dim=100, rounds=5, model_update=model_update
-    )
+    spec = bs.JobSpec(protocol=flashe, parties=3, min_parties=3, dim=100, rounds=5, model_update=model_update)
     rows = np.random.default_rng(3).normal(size=(3, 100)).astype(np.float32)
     results = jobs.play(spec, np.zeros(100, np.float32), lambda rank, *_: rows[rank])
     sent = [int(result.contributors.sum()) // 3 for result in results]

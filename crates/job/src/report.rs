@@ -72,6 +72,9 @@ pub struct RoundReport {
     pub state: RoundState,
     /// Why the round was aborted; empty if it was not.
     pub reason: String,
+    /// Whether this is a copy of a store that was made while the round was under way: how the round ended it does not know.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
     /// Whether the round only gave parties the key of the job. Its survivors are then the holders of the key.
     #[serde(default)]
     pub key_setup: bool,
@@ -182,6 +185,7 @@ impl RoundReport {
             number,
             state: RoundState::Joining,
             reason: String::new(),
+            unknown: false,
             key_setup: false,
             model_version,
             started_ms,

@@ -246,6 +246,16 @@ impl From<CryptoError> for JobError {
 }
 
 impl JobError {
+    /// The error as others may hear it, who must not learn the paths of this machine.
+    pub fn for_others(&self) -> String {
+        match self {
+            Self::State { reason, .. } => format!("state folder: {reason}"),
+            Self::Store(StoreError::Io { reason, .. }) => format!("store: {reason}"),
+            Self::Store(_) => "its store cannot be used".into(),
+            other => other.to_string(),
+        }
+    }
+
     /// This party's update of a round is out, and whether it counts is not known here, for this reason.
     pub fn unknown(round: u64, reason: impl Into<String>) -> Self {
         let (reason, policy) = (reason.into(), None);

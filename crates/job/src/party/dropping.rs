@@ -5,7 +5,7 @@ use tracing::{info, warn};
 
 use super::active::Active;
 use super::exchange::Told;
-use super::member::{Ended, Member, Untold};
+use super::member::{Ended, Member, Untold, Verdict};
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, foreign};
 
@@ -23,7 +23,7 @@ impl Member {
                 String::new()
             }
             RoundRefusalCode::RoundRefusalInput => reason_of(&error),
-            _ => error.to_string(),
+            _ => error.for_others(),
         };
         if !reason.is_empty() {
             warn!(party = %self.identity.name, round, %reason, "round refused");
@@ -121,21 +121,18 @@ impl Member {
             return Ok(());
         }
         self.offer.take_if(|offer| offer.round == round);
-        if aborted.counted || aborted.unknown {
-            let counts = aborted.counted;
-            return self
-                .missed(Untold {
-                    round,
-                    reason,
-                    counts,
-                })
-                .await;
-        }
-        let error = match aborted.only_you {
-            true => JobError::Dropped { round, reason },
-            false => JobError::RoundAborted { round, reason },
+        let verdict = match (aborted.counted, aborted.unknown, aborted.only_you) {
+            (true, ..) => Verdict::Counts,
+            (_, true, _) => Verdict::Unknown,
+            (.., true) => Verdict::Dropped,
+            (.., false) => Verdict::Aborted,
         };
-        self.drop_round(round, Some(error)).await
+        let untold = Untold {
+            round,
+            reason,
+            verdict,
+        };
+        self.missed(untold).await
     }
 
     /// Whether this process has not taken up a round that the one before it left with its vector out.
@@ -146,19 +143,20 @@ impl Member {
         !mine && !self.is_told(round) && live.is_some_and(|live| live.round == round)
     }
 
-    /// A round counts this party's update, or nobody knows, and its result does not come here.
+    /// The coordinator says what became of a round whose result does not come here.
     pub(super) async fn missed(&mut self, untold: Untold) -> Result<(), JobError> {
         let round = untold.round;
         let live = self.memory.live.as_ref();
-        if untold.counts && live.is_some_and(|live| live.round == round) {
+        let counts = untold.verdict == Verdict::Counts;
+        if counts && live.is_some_and(|live| live.round == round) {
             self.commit_missed(round).await?;
         }
         // Without a snapshot nothing of its update was out.
-        let may_count = untold.counts || !self.snapshot.is_empty();
-        if !self.is_from_before(round) || !may_count {
-            let error = match untold.counts {
-                true => untold.error(),
-                false => self.forgotten(round, untold.reason),
+        let was_out = counts || !self.snapshot.is_empty();
+        if !self.is_from_before(round) || !was_out {
+            let error = match untold.verdict {
+                Verdict::Unknown => self.forgotten(round, untold.reason),
+                _ => untold.error(),
             };
             return self.drop_round(round, Some(error)).await;
         }
@@ -233,7 +231,7 @@ fn may_count_still(round: u64, error: JobError) -> JobError {
 fn reason_of(error: &JobError) -> String {
     match error {
         JobError::Dropped { reason, .. } | JobError::Unknown { reason, .. } => reason.clone(),
-        error => error.to_string(),
+        error => error.for_others(),
     }
 }
 

@@ -45,8 +45,20 @@ impl From<JobError> for Ended {
 pub(super) struct Untold {
     pub round: u64,
     pub reason: String,
-    /// Whether it is known that the round counts its update.
-    pub counts: bool,
+    pub verdict: Verdict,
+}
+
+/// What the coordinator says of an update whose result does not come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The round counts it.
+    Counts,
+    /// The coordinator does not know.
+    Unknown,
+    /// The round has no sum.
+    Aborted,
+    /// The round went on without it.
+    Dropped,
 }
 
 impl Untold {
@@ -55,11 +67,13 @@ impl Untold {
         let Self {
             round,
             reason,
-            counts,
+            verdict,
         } = self;
-        match counts {
-            true => JobError::Missed { round, reason },
-            false => JobError::unknown(round, reason),
+        match verdict {
+            Verdict::Counts => JobError::Missed { round, reason },
+            Verdict::Unknown => JobError::unknown(round, reason),
+            Verdict::Aborted => JobError::RoundAborted { round, reason },
+            Verdict::Dropped => JobError::Dropped { round, reason },
         }
     }
 }

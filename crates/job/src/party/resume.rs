@@ -16,7 +16,7 @@ use super::active::Active;
 use super::certificates::Certificates;
 use super::exchange::Told;
 use super::guard::Guard;
-use super::member::{Link, Member, Untold};
+use super::member::{Link, Member, Untold, Verdict};
 use super::past::Past;
 use super::state::{Live, Memory, failed, read};
 use super::suspended::{
@@ -97,7 +97,9 @@ impl Member {
             missed: self.missed.as_ref().map(|untold| Missed {
                 round: untold.round,
                 reason: untold.reason.clone(),
-                unknown: !untold.counts,
+                unknown: untold.verdict == Verdict::Unknown,
+                aborted: untold.verdict == Verdict::Aborted,
+                dropped: untold.verdict == Verdict::Dropped,
             }),
             // Where its result is told again, it counts as not told.
             told: self.told.filter(|_| untaken.is_none()),
@@ -196,7 +198,12 @@ impl Member {
         self.missed = missed.map(|missed| Untold {
             round: missed.round,
             reason: missed.reason,
-            counts: !missed.unknown,
+            verdict: match (missed.unknown, missed.aborted, missed.dropped) {
+                (true, ..) => Verdict::Unknown,
+                (_, true, _) => Verdict::Aborted,
+                (.., true) => Verdict::Dropped,
+                (.., false) => Verdict::Counts,
+            },
         });
         self.tell(Told::Joined(job));
         if let Some(round) = from.round.take() {

@@ -4,7 +4,7 @@ use blindsum_encode::{Judged, LeftoverSize};
 use tracing::{error, info};
 
 use super::exchange::{Absence, Told};
-use super::member::{Member, Untold};
+use super::member::{Member, Untold, Verdict};
 use super::result::RoundResult;
 use super::untaken::confirmed;
 use crate::error::wrong;
@@ -131,7 +131,7 @@ impl Member {
                 .missed(Untold {
                     round,
                     reason: reason.into(),
-                    counts: true,
+                    verdict: Verdict::Counts,
                 })
                 .await;
         }

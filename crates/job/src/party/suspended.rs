@@ -139,6 +139,12 @@ pub(super) struct Missed {
     /// Whether it is not known that the round counts the update.
     #[prost(bool, tag = "3")]
     pub unknown: bool,
+    /// Whether the round has no sum.
+    #[prost(bool, tag = "4")]
+    pub aborted: bool,
+    /// Whether the round went on without the update.
+    #[prost(bool, tag = "5")]
+    pub dropped: bool,
 }
 
 /// A model that is in no record of its own.

@@ -240,7 +240,7 @@ impl Lead {
             unknown: true,
         };
         if let Some(report) = report {
-            frame.unknown = false;
+            frame.unknown = report.unknown;
             frame.only_you = report.state == RoundState::Done;
             frame.counted = frame.only_you
                 && !report.key_setup

@@ -169,7 +169,18 @@ impl Lead {
                 break;
             }
             let is_asked = |party: &mut ReadyParty| self.why_out(&party.name) == last;
-            wanted.extend(out.extract_if(.., is_asked));
+            let mut asked: Vec<ReadyParty> = out.extract_if(.., is_asked).collect();
+            // Those with which rounds were lost longest ago come first; those of the latest one only if they are needed.
+            let loss = |party: &ReadyParty| match last {
+                Out::Lossy => self.conduct.latest_loss(&party.name),
+                Out::Accused | Out::Liar => 0,
+            };
+            asked.sort_by_key(loss);
+            let missing = least - wanted.len();
+            let latest = asked.get(missing - 1).map_or(u64::MAX, loss);
+            let enough = asked.partition_point(|party| loss(party) <= latest);
+            out.extend(asked.split_off(enough));
+            wanted.extend(asked);
         }
         for party in out {
             let reason = self.sits_out(&party.name, begun);

@@ -48,7 +48,7 @@ impl Lead {
             Ok(()) => Ok(()),
             Err(Halt::Broken(error)) => {
                 // The store may be what is broken; what matters is that the parties know.
-                let _ = self.abort(report, &error.to_string()).await;
+                let _ = self.abort(report, &error.for_others()).await;
                 return Err(Halt::Broken(error));
             }
             Err(halt) => {

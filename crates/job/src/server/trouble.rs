@@ -179,11 +179,16 @@ impl Lead {
         })
     }
 
-    /// Whether there are parties enough for a round without those that sit out the next one.
+    /// Whether there are parties enough for a round without those with which the latest one was lost, and without liars. Those
+    /// with which earlier ones were lost are asked again if there are not enough others.
     fn has_enough_others(&mut self) -> bool {
         let next = self.begun.saturating_add(1);
         self.conduct.choose(next);
-        let takes_part = |name: &&Arc<str>| self.sits_out(name, next).is_none();
+        let takes_part = |name: &&Arc<str>| {
+            let only_lossy = self.conduct.is_lossy(name, next) && !self.conduct.is_liar(name, next);
+            self.sits_out(name, next).is_none()
+                || only_lossy && self.conduct.latest_loss(name) != self.begun
+        };
         let enough = self.parts.job.least_roster();
         self.members.keys().filter(takes_part).count() >= enough
     }

@@ -63,6 +63,30 @@ fn check_unknown(mut job: Ensemble, says: &str) {
     assert!(error.to_string().contains(says), "{error}");
 }
 
+/// A party and the coordinator are killed while its vector is out: the next process hears that the round has no sum.
+#[test]
+fn case_54_who_is_started_again_is_told_that_its_update_does_not_count() {
+    let mut job = waiting_for_the_last();
+    play_to_vector(&mut job);
+    job.kill(0);
+    job.restart_server();
+    let is_first = |(party, _): &&(String, JobError)| party == "party-0";
+    for _ in 0..10_000 {
+        if job.failures.iter().any(|failure| is_first(&failure)) {
+            break;
+        }
+        job.advance();
+    }
+    let told: Vec<_> = job.failures.iter().filter(is_first).collect();
+    let [(_, error)] = &told[..] else {
+        panic!("{:?}", job.failures);
+    };
+    assert!(
+        matches!(error, JobError::RoundAborted { round: 1, .. }),
+        "{error:?}"
+    );
+}
+
 /// The key of a party is replaced while its vector is out: it is in that round no more, and its vector is in the sum.
 #[test]
 fn case_54_whose_key_was_replaced_is_not_told_that_its_update_does_not_count() {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::errors::store_error;
 use super::sqlite::{check_marks, is_new};
-use super::{ShownFault, faults, opening, read};
+use super::{ShownFault, faults, opening, read, rounds};
 use crate::report::RoundReport;
 use crate::{Model, StoreError, private};
 
@@ -169,6 +169,11 @@ impl StoreReader {
             private::reserve(new).map_err(|e| e.to_string())?;
             let run = self.connection.execute("VACUUM INTO ?", [name]);
             run.map_err(|e| e.to_string())?;
+            let marked = opening::open_existing(new).and_then(|copy| match is_new(&copy)? {
+                true => Ok(()),
+                false => rounds::end_unknown(&copy),
+            });
+            marked.map_err(|e| e.to_string())?;
             let synced = File::open(new).and_then(|file| file.sync_all());
             synced.map_err(|e| e.to_string())?;
             std::fs::rename(new, to).map_err(|e| e.to_string())
@@ -255,6 +260,36 @@ mod tests {
         assert_eq!((begun.rounds_done, begun.next_round), (3, 4));
         let refused = reader.back_up(&copy).unwrap_err();
         assert!(refused.to_string().contains("exists"), "{refused}");
+    }
+
+    /// A round that is under way in a copy may have ended with a result in the store itself.
+    #[test]
+    fn case_54_a_copy_does_not_know_how_the_round_under_way_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("store"), folder.path().join("copy"));
+        let store = SqliteStore::open(&path, 9).unwrap();
+        let model = Model::new(0, vec![0.0_f32; 3]);
+        store.open_job(&job(), &model).unwrap();
+        round(&store, 1);
+        let offered = RoundReport::offered(2, 1, 0);
+        store.begin_round("job", &offered).unwrap();
+        StoreReader::open(&path).unwrap().back_up(&copy).unwrap();
+        let copied = SqliteStore::open(&copy, 9).unwrap();
+        let begun = copied.open_job(&job(), &model).unwrap();
+        assert_eq!((begun.next_round, begun.interrupted), (3, vec![2]));
+        let ended = |store: &SqliteStore, number| store.round("job", number).unwrap().unwrap();
+        let report = ended(&copied, 2);
+        assert!(
+            report.unknown && report.reason.contains("not known"),
+            "{}",
+            report.reason
+        );
+        assert!(!ended(&copied, 1).unknown);
+        // The store itself knows: what it does not have was never announced.
+        drop(store);
+        let store = SqliteStore::open(&path, 9).unwrap();
+        store.open_job(&job(), &model).unwrap();
+        assert!(!ended(&store, 2).unknown);
     }
 
     #[test]

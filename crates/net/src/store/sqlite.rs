@@ -392,7 +392,11 @@ impl SqliteStore {
         for text in open {
             let mut report = self.parse(job, &text)?;
             report.state = RoundState::Aborted;
-            report.reason = "the coordinator was restarted".into();
+            report.reason = match report.unknown {
+                true => "the store is a copy that was made while this round was under way: how it ended is not known here",
+                false => "the coordinator was restarted",
+            }
+            .into();
             interrupted.push(report.number);
             self.end_round(job, &report, None, None)?;
         }

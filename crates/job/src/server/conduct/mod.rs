@@ -136,6 +136,11 @@ impl Conduct {
             .is_some_and(|missed| missed.until >= round)
     }
 
+    /// The latest round that was lost with a party, or came to nothing because of it; 0 if there is none.
+    pub fn latest_loss(&self, name: &str) -> Begun {
+        self.missed.get(name).map_or(0, |missed| missed.latest)
+    }
+
     /// Whether nobody sits out rounds, or will because of what has happened.
     pub fn is_at_rest(&self, round: Begun) -> bool {
         let is_liar = self.liars.keys().any(|name| self.is_liar(name, round));

@@ -69,6 +69,9 @@ pub(super) struct Missed {
     times: u32,
     /// How it did so the last time.
     pub how: How,
+    /// The latest of them; 0 in a record of an earlier version.
+    #[serde(default)]
+    pub latest: u64,
     /// The last round that it sits out because of that.
     pub until: u64,
     /// The number of rounds since that did not end so, this party among their members.
@@ -91,6 +94,7 @@ impl Missed {
         Self {
             times: times.saturating_add(1),
             how,
+            latest: round,
             until: round.saturating_add(rounds),
             kept: 0,
         }
