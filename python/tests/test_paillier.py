@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -320,3 +321,43 @@ def test_rules_of_such_jobs(place):
     ]:
         with pytest.raises(bs.ConfigError, match=rule):
             place.spec(protocol=RING, **fields)
+
+
+def test_who_never_gives_stops_no_job_whose_others_were_lost_before(place):
+    """The others have back-offs, too, and come before the party with which the latest round was lost."""
+    spec = place.spec(protocol=BROADCAST, parties=4, min_parties=2, rounds=0, dim=4, join_deadline=1.0)
+    before = 12
+    sits_out = threading.Event()
+
+    def party(rank):
+        # The job has no end, and the coordinator goes.
+        with suppress(bs.NetworkError), place.join(coordinator, f"party-{rank}") as session:
+            for current in session.rounds(lambda error: None):
+                # At first the first three take turns in having no update, then the last one never has one.
+                if rank == 3 and sits_out.is_set():
+                    continue
+                if rank < 3 and not sits_out.is_set() and current.number % 3 == rank:
+                    continue
+                current.submit(update(rank))
+                current.result()
+
+    lost, done = [], []
+    with place.coordinator(spec, limits={"reconnect_grace": 0.05, "failed_rounds": 1000}) as coordinator:
+        threads = [threading.Thread(target=party, args=(rank,), daemon=True) for rank in range(4)]
+        for thread in threads:
+            thread.start()
+        for status in coordinator.statuses():
+            current = status["round"]
+            if current is None or current["state"] not in ("done", "aborted"):
+                continue
+            if not sits_out.is_set():
+                if current["number"] >= before:
+                    sits_out.set()
+                continue
+            (lost if current["state"] == "aborted" else done).append(current["number"])
+            if len(set(done)) >= 20 or len(set(lost)) > 6:
+                break
+    assert len(set(done)) >= 20, f"lost {sorted(set(lost))}, done {sorted(set(done))}"
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()

@@ -124,3 +124,28 @@ def test_bounds_of_earlier_rounds_that_go_on_cutting_are_told_again(caplog):
     assert "so it was in 15 earlier rounds" in warned[2]
     assert all(text.endswith("take clipping = tensor") for text in warned)
     assert len(caplog.records) == 20
+
+
+class Unwritable:
+    """A round at a party whose state folder is full: nothing of an update goes out."""
+
+    number, parties = 1, ("a",)
+    given = False
+
+    def needs_update(self):
+        return not self.given
+
+    def submit(self, *_):
+        self.given = True
+        raise bs.StoreError("state folder s: No space left on device")
+
+
+def test_an_update_that_never_went_out_is_not_said_to_be_out():
+    spec = bs.JobSpec(protocol="plain", parties=3, dim=2)
+    current = Round(Unwritable(), spec, ClippingLog(spec))
+    with pytest.raises(bs.StoreError, match="No space left"):
+        current.submit(np.array([0.5, 0.5]))
+    assert not current.submitted
+    # Whoever asks hears the same again.
+    with pytest.raises(bs.StoreError, match="No space left"):
+        current.result(timeout=0)

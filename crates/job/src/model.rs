@@ -223,11 +223,7 @@ impl Model {
     /// # Errors
     /// A history of another job.
     pub fn bind(&self, round: Round) -> Result<Round, Fault> {
-        let round = match round.job().spec().model_update {
-            // Its version never changes.
-            ModelUpdate::Nothing => round,
-            _ => round.after_sums(self.version),
-        };
+        let round = round.after_sums(self.version);
         match &self.history {
             None => Ok(round),
             Some(history) => round.with_clips(&history.clips()),

@@ -168,8 +168,8 @@ impl Round {
         self
     }
 
-    /// How many sums there were before this round: those of the model that it starts from, or where the job keeps none, as
-    /// many as rounds have numbers before this one.
+    /// How many sums there were before this round: those of the model that it starts from, if that is known, or else as many as
+    /// rounds have numbers before this one.
     pub fn sums_before(&self) -> u64 {
         self.sums_before
             .unwrap_or_else(|| self.number.saturating_sub(1))

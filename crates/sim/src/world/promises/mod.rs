@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::kdf;
 use blindsum_job::party::{Begun, Clipped, RoundResult};
-use blindsum_protocol::{Job, ModelUpdate, Round};
+use blindsum_protocol::{Job, Round};
 
 use super::book::{Book, Kept, News, Sum};
 use super::plain::{Share, Total, encoding_of, is_ruled};
@@ -30,12 +30,8 @@ impl Book {
         let share = match job.density() {
             None => Share::dense(&encoding, gift)?,
             Some(_) => {
-                // A job without a model counts the rounds in place of its versions.
-                let sums = match job.spec().model_update {
-                    ModelUpdate::Nothing => round - 1,
-                    _ => start.version(),
-                };
-                let choice = self.leftovers.choose(job, &encoding, (party, sums), gift)?;
+                let after = (party, start.version());
+                let choice = self.leftovers.choose(job, &encoding, after, gift)?;
                 Share::sparse(job, choice)?
             }
         };
