@@ -77,8 +77,8 @@ pub enum JobError {
     },
     /// This party's update is out, and whether it counts in the round is not known here.
     #[error(
-        "round {round}: this party's update is out, and whether it counts is not known here: {reason}; a party that is \
-         started again with its state folder is told, and the coordinator's store knows"
+        "round {round}: this party's update is out, and whether it counts is not known here: {reason}; the \
+         coordinator's store knows, and a party that was stopped is told when it is started again with its state folder"
     )]
     Unknown {
         /// The round.

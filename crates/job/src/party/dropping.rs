@@ -40,6 +40,19 @@ impl Member {
             true => may_count_still(round, error),
             false => error,
         };
+        if let JobError::Unknown { reason, .. } = &error
+            && self.is_from_before(round)
+            && !self.wanted
+        {
+            let (reason, verdict) = (reason.clone(), Verdict::Unknown);
+            return self
+                .missed(Untold {
+                    round,
+                    reason,
+                    verdict,
+                })
+                .await;
+        }
         let of_caller = |active: &Active| active.round.kind() == RoundKind::Sum;
         let error = match !self.active.as_ref().is_some_and(of_caller) && self.wanted {
             true => {
@@ -77,7 +90,10 @@ impl Member {
         self.ready.take_if(|pledge| pledge.ready.round == round);
         let live = &mut self.memory.live;
         match live.take_if(|live| live.round == round) {
-            Some(_) => self.save(None).await,
+            Some(_) => {
+                self.snapshot.clear();
+                self.save(None).await
+            }
             None => Ok(()),
         }
     }
@@ -222,7 +238,9 @@ fn may_count_still(round: u64, error: JobError) -> JobError {
         JobError::OutOfTime { reason, .. } | JobError::Dropped { reason, .. } => {
             JobError::unknown(round, reason)
         }
-        error @ JobError::State { .. } => JobError::unknown(round, error.to_string()),
+        error @ (JobError::State { .. } | JobError::System(_)) => {
+            JobError::unknown(round, error.to_string())
+        }
         error => error,
     }
 }

@@ -45,17 +45,11 @@ impl Member {
         let Some(state) = self.state.clone() else {
             return Err("this party has no state of it any more".into());
         };
-        let snapshot = std::mem::take(&mut self.snapshot);
-        let unseal = move || {
-            let client = Client::unseal(setup, state.key(), &snapshot);
-            client.map_err(|fault| (fault.to_string(), snapshot))
-        };
+        // It stays until the round is over: it shows that the update is out, also where it is of no use.
+        let snapshot = self.snapshot.clone();
+        let unseal = move || Client::unseal(setup, state.key(), &snapshot);
         let client = self.hand.work(unseal).await.map_err(|e| e.to_string())?;
-        client.map_err(|(reason, snapshot)| {
-            // It shows that the update is out, also where it is of no use.
-            self.snapshot = snapshot;
-            reason
-        })
+        client.map_err(|fault| fault.to_string())
     }
 
     /// Writes the model down, unless it is there already. When this returns it survives a crash.

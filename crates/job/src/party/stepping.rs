@@ -1,7 +1,7 @@
 //! The steps of a round's machine, and what is done with its answers.
 
 use blindsum_encode::Sent;
-use blindsum_protocol::{Answer, Fault, Message, RoundSum};
+use blindsum_protocol::{Answer, Fault, FaultKind, Message, RoundSum};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use tracing::debug;
@@ -82,6 +82,11 @@ impl Member {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             },
+            // As wherever this party's records cannot be used, nobody has done wrong.
+            Err(Fault {
+                kind: FaultKind::Vault(reason),
+                ..
+            }) => return Err(self.unusable(reason)),
             Err(fault) => JobError::Fault {
                 round: number,
                 fault,

@@ -66,7 +66,13 @@ impl Vault for SealedVault {
 
 /// The fault of a record that cannot be used.
 fn unusable(error: JobError) -> FaultKind {
-    FaultKind::Vault(error.to_string())
+    FaultKind::Vault(match error {
+        JobError::State { path, reason } => {
+            let record = path.file_name().unwrap_or_default().to_string_lossy();
+            format!("{record}: {reason}")
+        }
+        error => error.to_string(),
+    })
 }
 
 #[cfg(test)]

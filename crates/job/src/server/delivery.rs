@@ -47,7 +47,7 @@ impl Lead {
             let gone = running.place(party.into())?.gone.as_ref();
             let out = gone
                 .filter(|gone| gone.told)
-                .map(|gone| gone.reason.clone());
+                .map(|gone| (gone.reason.clone(), gone.may_count));
             Some((running.number(), party, out))
         });
         match place {
@@ -60,8 +60,8 @@ impl Lead {
                     }
                 };
             }
-            Some((round, _, Some(reason))) if round == hello.round => {
-                return self.tell_dropped(round, name, &reason);
+            Some((round, _, Some((reason, may_count)))) if round == hello.round => {
+                return self.tell_gone(round, name, &reason, may_count);
             }
             Some((round, party, None)) => {
                 let reason =
@@ -166,7 +166,11 @@ impl Lead {
             tracing::warn!(job = %self.name, round, party = %name, %reason, "dropped out");
         }
         if running.drop_out(party, reason, hears) {
-            self.tell_dropped(round, &name, reason);
+            let place = running.place(party.into());
+            let may_count = place
+                .and_then(|place| place.gone.as_ref())
+                .is_some_and(|gone| gone.may_count);
+            self.tell_gone(round, &name, reason, may_count);
         }
     }
 

@@ -387,15 +387,20 @@ impl Lead {
         }
     }
 
-    /// Tells one party that the round goes on without it.
+    /// Tells one party that the round goes on without it, and without its vector.
     pub(super) fn tell_dropped(&self, round: u64, name: &str, reason: &str) {
+        self.tell_gone(round, name, reason, false);
+    }
+
+    /// Tells one party that the round goes on without it. Where its vector may be in the sum, nobody knows yet whether it counts.
+    pub(super) fn tell_gone(&self, round: u64, name: &str, reason: &str, may_count: bool) {
         if let Some(member) = self.members.get(name) {
             let frame = pb::RoundAborted {
                 round,
                 only_you: true,
                 reason: reason.into(),
                 counted: false,
-                unknown: false,
+                unknown: may_count,
             };
             member.link.frame(frame.into());
         }

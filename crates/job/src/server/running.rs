@@ -67,6 +67,8 @@ pub(super) struct Gone {
     /// Whether it was told so. Somebody whose vector may be in the sum is told what became of the round when
     /// that is known.
     pub told: bool,
+    /// Whether its vector may be in the sum.
+    pub may_count: bool,
 }
 
 /// How a party stands at the end of a round.
@@ -259,10 +261,11 @@ impl Running {
         self.count(seat, |count| count.up += bytes as u64);
     }
 
-    /// Whether this party's vector is here, if it will be in the sum.
+    /// Whether this party's vector was taken, also in the stage under way.
     fn has_vector(&self, party: PartyId) -> bool {
         let input = self.round.plan().input_stage_of(party);
-        input.is_some_and(|input| self.stage > input)
+        let answers = self.place(party.into()).map_or(0, |place| place.answers);
+        input.is_some_and(|input| answers > input.into())
     }
 
     /// How a party stands at the end.
@@ -283,7 +286,8 @@ impl Running {
     /// A party is not waited for any more; true where it was until now and is told so now. `hears` says
     /// whether it would hear of a result.
     pub fn drop_out(&mut self, party: PartyId, reason: &str, hears: bool) -> bool {
-        let told = !(hears && self.has_vector(party));
+        let may_count = self.has_vector(party);
+        let told = !(hears && may_count);
         self.missing.remove(&party.into());
         let name = self.name(party).to_string();
         let Some(place) = self.places.get_mut(party.rank()) else {
@@ -296,8 +300,11 @@ impl Running {
                 return news;
             }
             None => {
-                let reason = reason.into();
-                place.gone = Some(Gone { reason, told });
+                place.gone = Some(Gone {
+                    reason: reason.into(),
+                    told,
+                    may_count,
+                });
             }
         }
         if told {
@@ -313,8 +320,11 @@ impl Running {
     pub fn drop_server(&mut self, role: ServerRole, reason: &str) {
         self.missing.remove(&role.into());
         if let Some(place) = self.servers.get_mut(&role) {
-            let (reason, told) = (reason.into(), true);
-            place.gone = Some(Gone { reason, told });
+            place.gone = Some(Gone {
+                reason: reason.into(),
+                told: true,
+                may_count: false,
+            });
         }
         if let Some(stage) = self.report.stages.last_mut() {
             stage.dropped.insert(role.to_string(), reason.into());

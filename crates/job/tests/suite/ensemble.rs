@@ -95,6 +95,8 @@ pub struct Ensemble {
     pub lies_of_version: bool,
     /// Whether the records of the first party can be written no more.
     pub full: Arc<AtomicBool>,
+    /// The smallest cohort that the policy of the first party takes.
+    pub min_cohort: usize,
 }
 
 impl Ensemble {
@@ -170,6 +172,7 @@ impl Ensemble {
             vectors: BTreeSet::new(),
             lies_of_version: false,
             full: Arc::default(),
+            min_cohort: 2,
         }
     }
 
@@ -282,7 +285,10 @@ impl Ensemble {
         let Some(role) = host.role else {
             let settings = party::Settings {
                 job: job.spec().job.clone(),
-                policy: policy(),
+                policy: party::Policy {
+                    min_cohort: if number == 0 { self.min_cohort } else { 2 },
+                    ..policy()
+                },
                 mask_memory: 0,
                 location: String::new(),
                 job_memory: Arc::default(),
@@ -301,8 +307,11 @@ impl Ensemble {
             let records = Arc::new(Filling(records, full));
             let party = JobParty::open(settings, identity, Some(records), now, entropy);
             host.machine = Some(Machine::Party(party));
+            let asks = !self.hosts[number].trouble.asks_late;
             self.give(number, |machine, now| {
-                if let Machine::Party(party) = machine {
+                if let Machine::Party(party) = machine
+                    && asks
+                {
                     party.handle(now, party::Input::WantRound);
                 }
             });
@@ -336,6 +345,15 @@ impl Ensemble {
         self.cut(number);
         self.silence(number);
         self.events.push_back(Event::Start(number));
+    }
+
+    /// The caller of a party asks for a round.
+    pub fn ask(&mut self, number: usize) {
+        self.give(number, |machine, now| {
+            if let Machine::Party(party) = machine {
+                party.handle(now, party::Input::WantRound);
+            }
+        });
     }
 
     /// A host is gone, and does not come back.

@@ -149,6 +149,10 @@ pub struct Trouble {
     pub dies_telling: bool,
     /// Whether its caller gives an update only when it is told to.
     pub waits: bool,
+    /// Whether its caller asks for a round only when it is told to.
+    pub asks_late: bool,
+    /// How many tasks are done before one that ends without a result.
+    pub breaks_task: Option<usize>,
     /// The round that such an update is for.
     pub owes: Option<u64>,
 }

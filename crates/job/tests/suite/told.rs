@@ -87,6 +87,101 @@ fn case_54_who_is_started_again_is_told_that_its_update_does_not_count() {
     );
 }
 
+/// What is left of an earlier round says nothing of a later one: an update of which nothing went out is not said to be out.
+#[test]
+fn case_54_a_round_that_is_refused_after_an_aborted_one_has_no_update_out() {
+    let mut job = waiting_for_the_last();
+    job.min_cohort = 5;
+    job.hosts[3].trouble.waits = true;
+    play_to_vector(&mut job);
+    job.lose(0);
+    job.lose(4);
+    let is_aborted = |job: &Ensemble| {
+        let mut reports = job.reports().into_iter();
+        reports.any(|report| report.state == RoundState::Aborted)
+    };
+    while !is_aborted(&job) {
+        job.advance();
+    }
+    job.hosts[3].trouble.waits = false;
+    job.hosts[0].lost = false;
+    job.start_again(0);
+    // Four parties are left, which are too few for the policy of the first.
+    let refused = |job: &Ensemble| {
+        let mut of_first = job.failures.iter().filter(|(party, _)| party == "party-0");
+        of_first.any(|(_, error)| !matches!(error, JobError::RoundAborted { round: 1, .. }))
+    };
+    for _ in 0..10_000 {
+        if refused(&job) {
+            break;
+        }
+        job.advance();
+    }
+    assert!(!job.vectors.contains(&(0, 2)));
+    let mut told = job.failures.iter().filter(|(party, _)| party == "party-0");
+    let told = told.rfind(|_| true).map(|(_, error)| error);
+    assert!(matches!(told, Some(JobError::Policy(_))), "{told:?}");
+}
+
+/// Whatever fails in the process of a party that is started again: it is never told that its update does not count.
+#[test]
+fn case_54_a_task_that_fails_says_nothing_of_an_update_that_is_out() {
+    let mut unknown = 0;
+    for task in 0..8 {
+        let mut job = waiting_for_the_last();
+        play_to_vector(&mut job);
+        job.kill(0);
+        job.hosts[0].trouble.breaks_task = Some(task);
+        while job.step() {}
+        job.submit(4);
+        while job
+            .reports()
+            .first()
+            .is_none_or(|report| report.state != RoundState::Done)
+        {
+            job.advance();
+        }
+        while job.step() {}
+        let counts = job.reports()[0].survivors.contains(&"party-0".to_owned());
+        for (party, error) in &job.failures {
+            assert_eq!(party, "party-0");
+            // What fails before the round is taken up again says nothing of it.
+            let is_true = matches!(
+                error,
+                JobError::Unknown { .. } | JobError::Missed { .. } | JobError::System(_)
+            );
+            assert!(is_true || !counts, "task {task}: {error:?}");
+            unknown += usize::from(matches!(error, JobError::Unknown { .. }));
+        }
+    }
+    // Before the fifth task the round is not known again.
+    assert_eq!(unknown, 4);
+}
+
+/// The caller of a process that was started again asks for a round only later: what it must know waits for it.
+#[test]
+fn case_54_what_is_not_known_waits_for_the_caller() {
+    for asks_late in [false, true] {
+        let mut job = waiting_for_the_last();
+        play_to_vector(&mut job);
+        job.kill(0);
+        job.hosts[0].trouble.asks_late = asks_late;
+        let (state, mut bytes) = record(&job, "/state");
+        *bytes.last_mut().unwrap() ^= 1;
+        let records = job.hosts[0].records.clone();
+        records.replace(&state, &[&bytes]).unwrap();
+        while job.hosts[0].lives < 2 || !job.is_welcome(0) {
+            job.advance();
+        }
+        while job.step() {}
+        assert_eq!(job.failures.is_empty(), asks_late);
+        if asks_late {
+            job.ask(0);
+        }
+        check_unknown(job, "round 1");
+    }
+}
+
 /// The key of a party is replaced while its vector is out: it is in that round no more, and its vector is in the sum.
 #[test]
 fn case_54_whose_key_was_replaced_is_not_told_that_its_update_does_not_count() {

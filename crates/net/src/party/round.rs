@@ -62,10 +62,11 @@ impl RoundHandle {
         self.begun.number
     }
 
-    /// Why the round is over, where it is before anything was submitted. A result that has come already is kept.
+    /// Why the round is over, where it is before anything was submitted. What has come already of a round whose update is out
+    /// is kept, whatever it is: the caller must hear it.
     pub(super) fn over_already(&mut self) -> Option<NetError> {
         match self.results.try_recv() {
-            Ok(Err(error)) => Some(error),
+            Ok(Err(error)) if self.needs_update() => Some(error),
             early => {
                 self.early = early.ok();
                 None
@@ -203,5 +204,51 @@ impl Drop for RoundHandle {
             // Whoever drops the round does not want its result.
             Stage::SentBefore | Stage::Submitted | Stage::Over => Input::Took(round),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blindsum_job::spec::JobSpec;
+    use blindsum_protocol::ProtocolName;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    /// What became of an update that is out reaches the caller, also where it is known before the caller looks. Of a round in
+    /// which nothing is out there is nothing to hear: the next one is looked at.
+    #[test]
+    fn an_early_end_is_kept_where_an_update_is_out() {
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain.into(),
+            dim: 1,
+            ..JobSpec::default()
+        };
+        let job = Arc::new(spec.validate().unwrap());
+        let ended = |needs_update| {
+            let begun = Begun {
+                number: 1,
+                model: Model::initial(&job),
+                parties: Vec::new(),
+                needs_update,
+            };
+            let (told, results) = std::sync::mpsc::channel();
+            let mut round = RoundHandle::new(begun, job.clone(), unbounded_channel().0, results);
+            told.send(Err(JobError::unknown(1, "gone").into())).unwrap();
+            let over = round.over_already();
+            (over, round)
+        };
+        let (over, _) = ended(true);
+        assert!(matches!(
+            over,
+            Some(NetError::Job(JobError::Unknown { .. }))
+        ));
+        let (over, mut round) = ended(false);
+        assert!(over.is_none());
+        let heard = round.result();
+        assert!(matches!(
+            heard,
+            Err(NetError::Job(JobError::Unknown { .. }))
+        ));
     }
 }

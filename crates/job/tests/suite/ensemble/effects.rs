@@ -107,7 +107,16 @@ impl Ensemble {
             party::Effect::Work(task) => {
                 let ticket = task.ticket;
                 let kept = keeps_machine(&host.records);
-                task.run();
+                match &mut host.trouble.breaks_task {
+                    Some(0) => {
+                        host.trouble.breaks_task = None;
+                        drop(task);
+                    }
+                    left => {
+                        *left = left.map(|left| left - 1);
+                        task.run();
+                    }
+                }
                 if host.trouble.dies_sending && !kept && keeps_machine(&host.records) {
                     return self.kill(number);
                 }
@@ -168,7 +177,7 @@ impl Ensemble {
                 Told::Over(Over::JobDone(_)) => host.over = true,
                 Told::Over(Over::Left) => panic!("{} leaves", host.name),
                 Told::Over(Over::Failed(
-                    error @ (JobError::Policy(_) | JobError::State { .. }),
+                    error @ (JobError::Policy(_) | JobError::State { .. } | JobError::System(_)),
                 )) => {
                     host.over = true;
                     self.failures.push((host.name.clone(), error));
