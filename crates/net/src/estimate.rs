@@ -76,11 +76,13 @@ struct Sizes {
     sums: u128,
     /// What a party has left over of its updates, where rounds are sparse.
     residual: u128,
-    /// What each of several servers computes with, and how many of them do so at once.
+    /// What each of several servers computes with, and how many halves of it all hold at once.
     computed: u128,
     computing: u128,
     /// What a party has with all others together.
     shared: u128,
+    /// What a party keeps of the others' messages until the round is over.
+    kept: u128,
     parties: u128,
 }
 
@@ -112,8 +114,9 @@ impl Sizes {
             },
             residual: if job.density().is_some() { doubles } else { 0 },
             computed: plan.memory().into(),
-            computing: if adds { 1 } else { 3 },
+            computing: if adds { 2 } else { 7 },
             shared: shared(job, &plan, parties),
+            kept: kept(job, &plan, parties),
             parties: parties as u128,
         }
     }
@@ -129,9 +132,14 @@ impl Sizes {
 
     fn simulation(&self) -> u128 {
         let sums = 5 * self.doubles + 2 * self.words + 3 * self.sums;
-        let servers = self.computing * self.computed;
-        let of_each = OF_PARTY + self.shared + 2 * self.residual;
-        sums + 4 * self.messages + servers + self.parties * of_each
+        let servers = self.computing * self.computed / 2;
+        let of_each = OF_PARTY + self.shared + self.kept + 2 * self.residual;
+        // What is kept is among the messages, and counted for each.
+        let messages = match self.kept {
+            0 => 4 * self.messages,
+            _ => self.messages,
+        };
+        sums + messages + servers + self.parties * of_each
     }
 }
 
@@ -146,6 +154,20 @@ fn shared(job: &Job, plan: &Plan, parties: usize) -> u128 {
         None if plan.steps().iter().any(gives_shares) => OF_HOLDER * parties as u128,
         None => 0,
     }
+}
+
+/// Bytes that a party keeps of the others' messages until the round is over, because a later stage needs them.
+fn kept(job: &Job, plan: &Plan, parties: usize) -> u128 {
+    let kept = match &job.spec().protocol {
+        // The places of all parties.
+        ProtocolChoice::Flashe(_) if job.density().is_some() => plan.reply(0),
+        // The columns and the proofs of all parties.
+        ProtocolChoice::PssMalicious(_) => plan.replies().max_by_key(|step| step.largest),
+        _ => None,
+    };
+    let of_all = kept.map_or(0, |step| u128::from(step.largest));
+    // The plan is of as many parties as the job has.
+    of_all * parties as u128 / u128::from(job.spec().parties).max(1)
 }
 
 #[cfg(test)]
