@@ -218,7 +218,7 @@ mod tests {
     /// What became of an update that is out reaches the caller, also where it is known before the caller looks. Of a round in
     /// which nothing is out there is nothing to hear: the next one is looked at.
     #[test]
-    fn an_early_end_is_kept_where_an_update_is_out() {
+    fn case_54_an_early_end_is_kept_where_an_update_is_out() {
         let spec = JobSpec {
             protocol: ProtocolName::Plain.into(),
             dim: 1,
