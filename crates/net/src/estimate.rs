@@ -172,7 +172,7 @@ fn kept(job: &Job, plan: &Plan, parties: usize) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use blindsum_protocol::{Flashe, JobSpec, ProtocolName};
+    use blindsum_protocol::{Flashe, JobSpec, Mpc3, ProtocolName};
 
     use super::*;
 
@@ -234,6 +234,39 @@ mod tests {
             assert!(
                 (held..=2 * held).contains(&estimate),
                 "{protocol} of {parties}: {estimate} for {held}"
+            );
+        }
+    }
+
+    /// The same of simulations in which every party keeps what all others have sent, or several servers compute a rule.
+    #[test]
+    fn estimates_count_what_every_party_keeps_of_the_others() {
+        let sparse: ProtocolChoice = Flashe {
+            density: 0.1,
+            min_contributors: 1,
+            ..Flashe::default()
+        }
+        .into();
+        let proved: ProtocolChoice = ProtocolName::PssMalicious.into();
+        let median: ProtocolChoice = Mpc3 {
+            rule: RuleName::Median,
+            ..Mpc3::default()
+        }
+        .into();
+        for (protocol, parties, dim, held) in [
+            (&sparse, 100, 100_000, 282_000),
+            (&sparse, 200, 100_000, 784_000),
+            (&sparse, 400, 50_000, 1_298_000),
+            (&proved, 60, 4_000, 128_000),
+            (&proved, 40, 16_000, 295_000),
+            (&proved, 7, 100_000, 293_000),
+            (&median, 10, 3_000, 766_000),
+        ] {
+            let estimate = simulated(protocol.clone(), parties, dim) / 1000 + 25_000;
+            let name = protocol.name();
+            assert!(
+                (held..=2 * held).contains(&estimate),
+                "{name} of {parties} with {dim}: {estimate} for {held}"
             );
         }
     }
