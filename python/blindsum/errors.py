@@ -133,9 +133,9 @@ class RoundUnknown(BlindsumError):
     """An update of this party is out, and whether it counts in the round is not known here.
 
     It is no :class:`RoundAborted`: the update may be in the sum. Do not give the same update again as if it
-    were lost, and count it where a budget of privacy is kept. The coordinator's store knows what became of the round
-    (:func:`blindsum.coordinator.stored_rounds`). A party that was stopped is told, too, when it is started again with
-    its ``state_dir``; one that refused the round is not.
+    were lost, and count it where a budget of privacy is kept. The coordinator's store knows what became of
+    the round (:func:`blindsum.coordinator.stored_rounds`). A party that was stopped is told, too, when it is
+    started again with its ``state_dir``; one that refused the round is not.
 
     Attributes
     ----------
@@ -149,7 +149,8 @@ class RoundUnknown(BlindsumError):
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(
             f"round {number}: this party's update is out, and whether it counts is not known here: {reason}; "
-            "the coordinator's store knows, and a party that was stopped is told when it is started again with its state folder"
+            "the coordinator's store knows, and a party that was stopped is told when it is started again with "
+            "its state folder"
         )
         self.number = number
         self.reason = reason

@@ -35,7 +35,7 @@ pub(super) struct Active {
     pub client: Option<Client>,
     /// How the machine came to where it is; kept where the party may be suspended.
     pub past: Option<Past>,
-    /// Whether its update was out before the step under way, in which the machine is not here.
+    /// Whether its update was out when the machine was taken away the last time.
     pub out: bool,
     /// Other servers that have not taken their part of the latest answer yet; none before they are given any.
     pub uploading: Option<BTreeSet<ServerRole>>,
@@ -93,6 +93,12 @@ impl Active {
     pub fn may_count(&self) -> bool {
         let input = self.input_stage();
         self.out || (input.is_some() && self.answered() >= input)
+    }
+
+    /// Takes the machine away for a while. What it knows of the update is noted first: it may not come back.
+    pub fn take_client(&mut self) -> Option<Client> {
+        self.out = self.may_count();
+        self.client.take()
     }
 
     /// Whether the caller's update is here already, or out.

@@ -68,7 +68,7 @@ impl Member {
         let Some(active) = self.active.as_mut().filter(|_| memory > 0) else {
             return Ok(());
         };
-        let Some(mut client) = active.client.take() else {
+        let Some(mut client) = active.take_client() else {
             return Ok(());
         };
         let (begun, mut rng) = (self.hand.now(), self.hand.random());

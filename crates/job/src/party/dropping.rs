@@ -36,9 +36,14 @@ impl Member {
             evidence: shown(&error),
             ..pb::RoundRefused::default()
         });
-        let error = match self.is_out(round) {
-            true => may_count_still(round, error),
-            false => error,
+        let error = match (self.is_out(round), self.is_from_before(round)) {
+            (false, _) => error,
+            (true, false) => may_count_still(round, error),
+            // The caller knows of no round here that somebody could have done wrong in.
+            (true, true) => match may_count_still(round, error) {
+                unknown @ JobError::Unknown { .. } => unknown,
+                error => JobError::unknown(round, error.to_string()),
+            },
         };
         if let JobError::Unknown { reason, .. } = &error
             && self.is_from_before(round)
@@ -102,7 +107,13 @@ impl Member {
     fn is_out(&self, round: u64) -> bool {
         let active = self.active.as_ref();
         active.is_some_and(|active| active.number == round && active.may_count())
-            || self.is_from_before(round) && !self.snapshot.is_empty()
+            || self.is_from_before(round) && self.left_update()
+    }
+
+    /// Whether the process before this one left an update out, in the round that it was in.
+    fn left_update(&self) -> bool {
+        let live = self.memory.live.as_ref();
+        !self.snapshot.is_empty() && live.is_some_and(|live| !live.key_setup)
     }
 
     /// What the caller is told of a round under way that gives this party no result, where the coordinator has not said
@@ -163,12 +174,14 @@ impl Member {
     pub(super) async fn missed(&mut self, untold: Untold) -> Result<(), JobError> {
         let round = untold.round;
         let live = self.memory.live.as_ref();
-        let counts = untold.verdict == Verdict::Counts;
+        // A key set-up counts no update.
+        let key_setup = live.is_some_and(|live| live.round == round && live.key_setup);
+        let counts = untold.verdict == Verdict::Counts && !key_setup;
         if counts && live.is_some_and(|live| live.round == round) {
             self.commit_missed(round).await?;
         }
         // Without a snapshot nothing of its update was out.
-        let was_out = counts || !self.snapshot.is_empty();
+        let was_out = counts || self.left_update();
         if !self.is_from_before(round) || !was_out {
             let error = match untold.verdict {
                 Verdict::Unknown => self.forgotten(round, untold.reason),

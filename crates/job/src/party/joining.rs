@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Client, ModelUpdate, PartyId, Round};
+use blindsum_protocol::{Client, ModelUpdate, PartyId, Round, RoundKind};
 use rand_core::Rng;
 use tracing::{debug, info, warn};
 
@@ -100,10 +100,12 @@ impl Member {
             }
         };
         self.memory.last_round = round;
-        let live = self.memory.live.take();
-        self.memory.live = live
-            .filter(|live| live.round == round)
-            .or_else(|| Some(Live::of(round)));
+        let live = self.memory.live.take().filter(|live| live.round == round);
+        if live.is_none() {
+            // What is left of the round before says nothing of this one.
+            self.snapshot.clear();
+        }
+        self.memory.live = live.or_else(|| Some(Live::of(round)));
         pledge.ready.key_id = key.map_or(Vec::new(), |key| key.to_vec());
         pledge.ready.lacks_model = lacks_model;
         if let Some(own) = self
@@ -344,7 +346,10 @@ impl Member {
         );
         let live = self.memory.live.as_mut();
         match (&round, live.filter(|live| live.round == start.round)) {
-            (Ok(_), Some(live)) => live.certified = Some(now),
+            (Ok(round), Some(live)) => {
+                live.certified = Some(now);
+                live.key_setup = round.kind() == RoundKind::KeySetup;
+            }
             (Ok(_), None) => {}
             (Err(_), _) => {
                 let anchor = &self.identity.anchor;
@@ -444,6 +449,7 @@ impl Member {
         info!(party = %self.identity.name, round = round.number(), parties = round.parties(),
             resumed = client.is_some(), "round begins");
         let warnings = self.watch_bounds(&round);
+        self.missed.take_if(|missed| missed.round == round.number());
         self.active = Some(Active {
             number: round.number(),
             deadline: deadline(&round, self.hand.now()),

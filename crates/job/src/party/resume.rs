@@ -23,7 +23,7 @@ use super::suspended::{
     KeptModel, KeptPledge, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION, time_at,
     unix_millis_at,
 };
-use crate::pb::{self, RoundRefusalCode};
+use crate::pb::{self, RoundKind, RoundRefusalCode};
 use crate::records::Records;
 use crate::{JobError, Model};
 
@@ -181,10 +181,13 @@ impl Member {
         self.welcome = Some(welcome);
         self.memory.last_round = self.memory.last_round.max(from.last_round);
         let (answered, certified) = (from.answered, from.certified);
+        let under_way = from.round.as_ref().and_then(|round| round.start.as_ref());
+        let key_setup = under_way.is_some_and(|start| start.kind() == RoundKind::KeySetup);
         self.memory.live = from.live.map(|round| Live {
             round,
             answered,
             certified,
+            key_setup,
         });
         if let Some(round) = from.sent {
             self.memory.draws.sends(round);

@@ -39,6 +39,9 @@ pub(crate) struct Live {
     /// When the certificates of its members were checked. Those that end while it is under way count to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certified: Option<UnixSeconds>,
+    /// Whether it only gives parties the key of the job: no update is in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub key_setup: bool,
 }
 
 impl Live {
@@ -48,6 +51,7 @@ impl Live {
             round,
             answered: 0,
             certified: None,
+            key_setup: false,
         }
     }
 }

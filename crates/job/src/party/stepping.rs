@@ -86,7 +86,12 @@ impl Member {
             Err(Fault {
                 kind: FaultKind::Vault(reason),
                 ..
-            }) => return Err(self.unusable(reason)),
+            }) => {
+                let error = self.unusable(reason.clone());
+                let code = RoundRefusalCode::RoundRefusalUnable;
+                self.refuse(number, code, error).await?;
+                return Err(self.unusable(reason));
+            }
             Err(fault) => JobError::Fault {
                 round: number,
                 fault,
@@ -99,7 +104,6 @@ impl Member {
     /// The next step of the machine, which answers this message, and whether it takes the update.
     fn next_step(&mut self, message: Option<Message>, seed: &[u8; 32]) -> Option<(Step, bool)> {
         let active = self.active.as_mut()?;
-        active.out = active.may_count();
         let (round, me, guard) = (active.round.clone(), active.me, active.guard.clone());
         let needed = match (&active.client, &message) {
             (Some(client), Some(message)) => client.takes_input_with(message),
@@ -107,7 +111,7 @@ impl Member {
             (Some(_), None) => false,
         };
         let (client, update) = (
-            active.client.take(),
+            active.take_client(),
             if needed { active.update.take() } else { None },
         );
         let step = Step {

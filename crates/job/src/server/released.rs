@@ -195,20 +195,20 @@ impl Lead {
 
     /// A round counts: the next one is of another model, or asks for other vectors. Where the store does not forget the
     /// releases that are behind it, the round counts all the same, and they are forgotten after the next one.
-    pub(super) async fn result_counts(&mut self, round: u64) -> Result<(), Halt> {
+    pub(super) async fn result_counts(&mut self, round: u64) {
         self.opened.last_counted = round;
         self.opened.waiting = None;
         self.opened.warning.clear();
         self.opened.told.clear();
         let (releases, job) = (self.opened.releases.clone(), self.parts.job.clone());
-        let forgotten = self
-            .hand
-            .work(move || releases.counted(&job, round))
-            .await?;
-        if let Err(error) = forgotten {
-            warn!(job = %self.name, round, %error, "earlier releases cannot be removed from the store yet");
-        }
-        Ok(())
+        let forgotten = self.hand.work(move || releases.counted(&job, round)).await;
+        // The round is recorded and told: nothing that fails from here on takes it back.
+        let reason = match forgotten {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        warn!(job = %self.name, round, %reason, "earlier releases cannot be removed from the store yet");
     }
 
     /// The latest round that counts, for a server that has come and may not have heard of it.

@@ -374,7 +374,7 @@ impl Lead {
         let addressed = addressed.collect();
         self.tell_end(ending, &addressed);
         if round.kind() == RoundKind::Sum {
-            self.result_counts(round.number()).await?;
+            self.result_counts(round.number()).await;
         }
         self.end_for_servers(round.number(), "it has a result", true);
         info!(job = %self.name, round = round.number(), survivors = report.survivors.len(),

@@ -3,6 +3,7 @@
 
 mod computing;
 mod effects;
+mod serving;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -16,17 +17,16 @@ use blindsum_job::JobError;
 use blindsum_job::actor::{Now, Time};
 use blindsum_job::follower;
 use blindsum_job::party::{self, Identity, JobParty, LinkId, Say};
-use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
-use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
+use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::report::RoundState;
-use blindsum_job::server::{self, Hold, JobServer};
+use blindsum_job::server::JobServer;
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{Job, JobSpec, ServerIndex, ServerRole};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
-use crate::hosts::{BEGIN, Host, Machine, Trouble, frames, open, policy, validity_of};
+use crate::hosts::{BEGIN, Host, Machine, Trouble, open, policy, validity_of};
 use crate::kept::{Filling, Kept};
 
 /// Things that may happen until a job must be done.
@@ -97,6 +97,16 @@ pub struct Ensemble {
     pub full: Arc<AtomicBool>,
     /// The smallest cohort that the policy of the first party takes.
     pub min_cohort: usize,
+    /// Bytes of masks that parties compute ahead.
+    pub mask_memory: usize,
+    /// What the first party trusts, once it is started again with something else.
+    pub newer_anchor: Option<Arc<TrustAnchor>>,
+    /// The CA of all.
+    pub ca: CertificateAuthority,
+    /// How many tasks of the coordinator are done before one that ends without a result; it may end then.
+    pub server_breaks: Option<usize>,
+    /// Whether a task of the coordinator has ended so.
+    pub server_broke: bool,
 }
 
 impl Ensemble {
@@ -173,6 +183,11 @@ impl Ensemble {
             lies_of_version: false,
             full: Arc::default(),
             min_cohort: 2,
+            mask_memory: 0,
+            newer_anchor: None,
+            ca,
+            server_breaks: None,
+            server_broke: false,
         }
     }
 
@@ -289,14 +304,17 @@ impl Ensemble {
                     min_cohort: if number == 0 { self.min_cohort } else { 2 },
                     ..policy()
                 },
-                mask_memory: 0,
+                mask_memory: self.mask_memory,
                 location: String::new(),
                 job_memory: Arc::default(),
             };
             let identity = Identity {
                 name,
                 key: host.key.clone(),
-                anchor,
+                anchor: match &self.newer_anchor {
+                    Some(newer) if number == 0 => newer.clone(),
+                    _ => anchor,
+                },
                 ca: [0; 32],
             };
             let full = if number == 0 {
@@ -399,89 +417,6 @@ impl Ensemble {
 
     fn happens_later(&mut self, event: Event) {
         self.later.push((self.now.time + PAUSE, event));
-    }
-
-    /// The coordinator hears something.
-    fn hear(&mut self, link: u64, say: Say) {
-        let host = match self.links.get(&link) {
-            Some(host) if !self.closed.contains(&link) => &self.hosts[*host],
-            _ => return,
-        };
-        let id = server::LinkId(link);
-        let input = match say {
-            Say::Frame(PartyFrame {
-                frame: Some(pb::party_frame::Frame::Hello(hello)),
-            }) => {
-                let peer = host.peer();
-                server::Input::Connected {
-                    link: id,
-                    peer,
-                    hello,
-                }
-            }
-            Say::Frame(frame) => server::Input::Frame {
-                link: id,
-                frame: frame.frame.unwrap(),
-            },
-            Say::Message {
-                round,
-                stage,
-                message,
-            } => {
-                let judged = self
-                    .server
-                    .gate()
-                    .judge(&host.peer().who(), (round, stage.into()));
-                let limit = judged.unwrap_or_else(|reason| panic!("{}: {reason}", host.name));
-                let Some(limit) = limit else {
-                    return;
-                };
-                assert!(message.len() as u64 <= limit, "{} bytes", message.len());
-                let hold = Hold::default();
-                server::Input::Answer {
-                    link: id,
-                    round,
-                    message,
-                    hold,
-                }
-            }
-            Say::Model { .. } => panic!("no toy seals models"),
-        };
-        self.server.handle(self.now, input);
-        self.serve();
-    }
-
-    /// Does what the coordinator wants done.
-    fn serve(&mut self) {
-        while let Some(effect) = self.server.poll() {
-            match effect {
-                server::Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.server.worked(self.now, ticket);
-                }
-                server::Effect::Admit(_) | server::Effect::Lease(_) => {}
-                server::Effect::Send(link, say) => {
-                    for frame in frames(say) {
-                        let is_piece = matches!(frame.frame, Some(DownFrame::Chunk(_)));
-                        if self.echo && is_piece {
-                            self.events.push_back(Event::ToHost(link.0, frame.clone()));
-                        }
-                        self.events.push_back(Event::ToHost(link.0, frame));
-                    }
-                }
-                server::Effect::Refuse(link, last)
-                | server::Effect::Close(link, last)
-                | server::Effect::Cut(link, last) => {
-                    self.closed.insert(link.0);
-                    self.events.push_back(Event::ToHost(link.0, last.into()));
-                }
-                server::Effect::Letter { to, round, letter } => {
-                    self.says(ServerIndex::ALL[0], to, round, letter);
-                }
-                server::Effect::Over(result) => result.unwrap(),
-            }
-        }
     }
 
     /// Hands something to a host, and does what it wants done.

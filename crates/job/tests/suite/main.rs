@@ -18,6 +18,7 @@ mod opening;
 mod party;
 mod recorded;
 mod releases;
+mod returning;
 mod scene;
 #[path = "../../../../vectors/support.rs"]
 #[allow(dead_code)]

@@ -1,0 +1,104 @@
+//! What the coordinator hears, and what it wants done.
+
+use blindsum_job::party::Say;
+use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
+use blindsum_job::pb::{self, PartyFrame};
+use blindsum_job::server::{self, Hold};
+use blindsum_protocol::ServerIndex;
+
+use super::{Ensemble, Event};
+use crate::hosts::frames;
+
+impl Ensemble {
+    /// The coordinator hears something.
+    pub(super) fn hear(&mut self, link: u64, say: Say) {
+        let host = match self.links.get(&link) {
+            Some(host) if !self.closed.contains(&link) => &self.hosts[*host],
+            _ => return,
+        };
+        let id = server::LinkId(link);
+        let input = match say {
+            Say::Frame(PartyFrame {
+                frame: Some(pb::party_frame::Frame::Hello(hello)),
+            }) => {
+                let peer = host.peer();
+                server::Input::Connected {
+                    link: id,
+                    peer,
+                    hello,
+                }
+            }
+            Say::Frame(frame) => server::Input::Frame {
+                link: id,
+                frame: frame.frame.unwrap(),
+            },
+            Say::Message {
+                round,
+                stage,
+                message,
+            } => {
+                let judged = self
+                    .server
+                    .gate()
+                    .judge(&host.peer().who(), (round, stage.into()));
+                let limit = judged.unwrap_or_else(|reason| panic!("{}: {reason}", host.name));
+                let Some(limit) = limit else {
+                    return;
+                };
+                assert!(message.len() as u64 <= limit, "{} bytes", message.len());
+                let hold = Hold::default();
+                server::Input::Answer {
+                    link: id,
+                    round,
+                    message,
+                    hold,
+                }
+            }
+            Say::Model { .. } => panic!("no toy seals models"),
+        };
+        self.server.handle(self.now, input);
+        self.serve();
+    }
+
+    /// Does what the coordinator wants done.
+    pub(super) fn serve(&mut self) {
+        while let Some(effect) = self.server.poll() {
+            match effect {
+                server::Effect::Work(task) => {
+                    let ticket = task.ticket;
+                    match &mut self.server_breaks {
+                        Some(0) => {
+                            (self.server_breaks, self.server_broke) = (None, true);
+                            drop(task);
+                        }
+                        left => {
+                            *left = left.map(|left| left - 1);
+                            task.run();
+                        }
+                    }
+                    self.server.worked(self.now, ticket);
+                }
+                server::Effect::Admit(_) | server::Effect::Lease(_) => {}
+                server::Effect::Send(link, say) => {
+                    for frame in frames(say) {
+                        let is_piece = matches!(frame.frame, Some(DownFrame::Chunk(_)));
+                        if self.echo && is_piece {
+                            self.events.push_back(Event::ToHost(link.0, frame.clone()));
+                        }
+                        self.events.push_back(Event::ToHost(link.0, frame));
+                    }
+                }
+                server::Effect::Refuse(link, last)
+                | server::Effect::Close(link, last)
+                | server::Effect::Cut(link, last) => {
+                    self.closed.insert(link.0);
+                    self.events.push_back(Event::ToHost(link.0, last.into()));
+                }
+                server::Effect::Letter { to, round, letter } => {
+                    self.says(ServerIndex::ALL[0], to, round, letter);
+                }
+                server::Effect::Over(result) => assert!(self.server_broke || result.is_ok()),
+            }
+        }
+    }
+}
