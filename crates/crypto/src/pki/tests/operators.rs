@@ -51,7 +51,7 @@ fn an_operator_s_certificate_is_described_with_its_role() {
     assert_eq!(describe(ca.certificate()).unwrap().role, None);
 }
 
-/// Two usages of our own, or one that nobody knows, make no operator.
+/// A usage that nobody knows makes no operator, nor does one beside that of operators.
 #[test]
 fn other_usages_are_no_operator() {
     let ca = authority(Algorithm::Ed25519);
@@ -71,10 +71,11 @@ fn other_usages_are_no_operator() {
     let mut other = OPERATOR_USAGES.to_vec();
     other[20] ^= 1;
     assert_eq!(verify(other), Err(CertificateError::OperatorUsage));
-    let mut twice = OPERATOR_USAGES.to_vec();
-    twice.extend_from_slice(&OPERATOR_USAGES[12..]);
-    twice[1] += 22;
-    assert_eq!(verify(twice), Err(CertificateError::OperatorUsage));
+    let mut beside = OPERATOR_USAGES.to_vec();
+    beside.extend_from_slice(&OPERATOR_USAGES[12..]);
+    beside[1] += 22;
+    *beside.last_mut().unwrap() ^= 1;
+    assert_eq!(verify(beside), Err(CertificateError::OperatorUsage));
 }
 
 #[test]
