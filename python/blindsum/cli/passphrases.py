@@ -47,7 +47,7 @@ def add_ca(parser: argparse.ArgumentParser) -> None:
 
 
 def of_key(options: argparse.Namespace, key: Path) -> str | None:
-    """The passphrase of a party's or coordinator's key; ``None`` where none is given and none can be asked for."""
+    """The passphrase of a party's or coordinator's key; ``None`` where none is given or typed."""
     return _given(options.key_passphrase_file, KEY_VARIABLE) or _typed(key)
 
 

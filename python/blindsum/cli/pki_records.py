@@ -1,4 +1,4 @@
-"""What a CA has signed: list, expiring, show, revoke, index, roll, bundle and passphrase of ``blindsum pki``."""
+"""Actions of ``blindsum pki`` on what is there: ``list``, ``expiring``, ``show``, ``revoke`` and so on."""
 
 from __future__ import annotations
 
@@ -153,7 +153,8 @@ def _list(options: argparse.Namespace) -> int:
         print(f"{cells}  {reason}".rstrip())
     if index.unknown_until is not None:
         print(
-            f"certificates that were signed before {date(index.unknown_until)} may be missing: an earlier version kept"
+            f"certificates that were signed before {date(index.unknown_until)} may be missing: an"
+            " earlier version kept"
             f" no index. Add them: blindsum pki index {options.folder} FILE..."
         )
     return 0

@@ -1,9 +1,9 @@
 """Certificates on disk: the job's CA, what it has signed, revocation, and one CA after another.
 
-A CA is a folder with ``ca.pem`` (give it to everybody), ``ca.key`` (keep it off line), ``index.json`` (what it has signed)
-and, once somebody was revoked, ``crl.pem``. An identity is a pair of files ``NAME.pem`` and ``NAME.key``. Files are
-readable by their owner only, folders too, and no file is ever overwritten but the index, the revocation list and, where that
-is asked for, a certificate.
+A CA is a folder with ``ca.pem`` (give it to everybody), ``ca.key`` (keep it off line), ``index.json`` (what
+it has signed) and, once somebody was revoked, ``crl.pem``. An identity is a pair of files ``NAME.pem`` and
+``NAME.key``. Files are readable by their owner only, folders too, and no file is ever overwritten but the
+index, the revocation list and, where that is asked for, a certificate.
 """
 
 from __future__ import annotations

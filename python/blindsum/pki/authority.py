@@ -60,8 +60,9 @@ def init(
     refuse_existing(folder / "ca.pem", folder / "ca.key", folder / "index.json")
     certificate, key = _native.pki_create_authority(name, algorithm, days)
     make_folder(folder)
-    path = _write_pair(folder / "ca", certificate, encrypted(key, passphrase)).certificate
-    index.save(folder, index.Index())
+    with index.locked(folder):
+        path = _write_pair(folder / "ca", certificate, encrypted(key, passphrase)).certificate
+        index.save(folder, index.Index())
     return path
 
 
@@ -185,8 +186,8 @@ def sign(
     ca
         The CA's folder.
     request_file
-        The request. It must ask for ``name`` alone: as its only subjectAltName, or, without any, as its only common
-        name.
+        The request. It must ask for ``name`` alone: as its only subjectAltName, or, without any, as its
+        only common name.
     name
         The name that it must ask for; ``None`` takes the file's name without its ending.
     hosts
@@ -204,8 +205,9 @@ def sign(
         Whether the certificate takes the place of an older one, all at once: the same request signed again
         is a renewal, with the same key.
     expect_fingerprint
-        The ``key_fingerprint`` that its sender told by another way, 64 hexadecimal digits; colons and blanks between
-        them do not count. A request with another key is not signed. ``None`` compares nothing.
+        The ``key_fingerprint`` that its sender told by another way, 64 hexadecimal digits; colons and
+        blanks between them do not count. A request with another key is not signed. ``None`` compares
+        nothing.
     ca_passphrase
         What the CA's key is encrypted with, if it is.
 
@@ -233,7 +235,8 @@ def sign(
     found = _described(path, text)["key_fingerprint"]
     if expected not in (None, found):
         raise IdentityError(
-            f"signing request {path}: its key has the fingerprint {found}, expected {expected}; do not sign it, and"
+            f"signing request {path}: its key has the fingerprint {found}, expected {expected}; do"
+            " not sign it, and"
             " ask its sender which request is the right one"
         )
     role, at = _role(hosts, computes, operator)
@@ -273,7 +276,8 @@ def _fingerprint(value: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{64}", digits):
         raise ConfigError(
             "expect_fingerprint",
-            f"{value!r} must be 64 hexadecimal digits, the whole key_fingerprint that `blindsum pki show` prints",
+            f"{value!r} must be 64 hexadecimal digits, the whole key_fingerprint that `blindsum pki"
+            " show` prints",
         )
     return digits
 

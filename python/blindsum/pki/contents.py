@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from blindsum import _native, checks
-from blindsum.errors import IdentityError
+from blindsum.errors import ConfigError, IdentityError
 from blindsum.pki import index
 from blindsum.pki.files import read
 from blindsum.pki.identity import AnyPath
@@ -120,9 +120,9 @@ def expiring(places: Sequence[AnyPath], within: float) -> list[Ending]:
     Parameters
     ----------
     places
-        Folders of CAs, and files of certificates and revocation lists. Of a CA its own certificate counts, its list, and
-        each certificate that it has signed; those that are revoked or have a newer one of the same name and role do
-        not count.
+        Folders of CAs, and files of certificates and revocation lists. Of a CA its own certificate counts,
+        its list, and each certificate that it has signed; those that are revoked or have a newer one of the
+        same name and role do not count.
     within
         Seconds from now.
 
@@ -130,8 +130,12 @@ def expiring(places: Sequence[AnyPath], within: float) -> list[Ending]:
     ------
     blindsum.IdentityError
         A place that is no CA's folder and no such file.
+    blindsum.ConfigError
+        A time that is no number from 0 on.
     """
-    until = time.time() + checks.seconds("within", within)
+    if checks.finite("within", within) < 0:
+        raise ConfigError("within", f"{within} seconds must be at least 0; give a time from now on")
+    until = time.time() + within
     found = [ending for place in places for ending in _endings(Path(checks.path("place", place)))]
     return sorted((one for one in found if one.ends <= until), key=lambda one: one.ends)
 
@@ -168,6 +172,7 @@ def _of_file(path: Path, fields: dict[str, Any]) -> Iterator[Ending]:
             yield Ending(what, name, one["role"], one["serial"], one["not_after"], str(path))
         else:
             raise IdentityError(
-                f"{path}: is a {fields['kind']}, which does not end; give the folder of a CA, a certificate or a"
+                f"{path}: is a {fields['kind']}, which does not end; give the folder of a CA, a"
+                " certificate or a"
                 " revocation list"
             )

@@ -1,4 +1,4 @@
-"""Reading and writing the files of certificates: nobody sees one half written, and only their owner reads new ones."""
+"""Reading and writing the files of certificates, whole and for their owner alone."""
 
 from __future__ import annotations
 

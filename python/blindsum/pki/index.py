@@ -1,8 +1,8 @@
 """What a CA has signed: the file ``index.json`` of its folder.
 
-The index is written before what it describes is handed out, so it knows at least what others have. It is replaced all at
-once, and commands that change it take turns by a lock. ``revoked.json`` stays beside it: earlier versions go by that file,
-and it is what remains if the index is lost.
+The index is written before what it describes is handed out, so it knows at least what others have. It is
+replaced all at once, and commands that change it take turns by a lock. ``revoked.json`` stays beside it:
+earlier versions go by that file, and it is what remains if the index is lost.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class Index:
     list_number : int
         The number of the latest revocation list; 0 if there was none.
     unknown_until : int or None
-        Where an earlier version without an index has signed with this CA: certificates that were signed before
-        this second (Unix) may be missing. ``None`` if none are.
+        Where an earlier version without an index has signed with this CA: certificates that were signed
+        before this second (Unix) may be missing. ``None`` if none are.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -213,7 +213,8 @@ def signed_entry(folder: Path, certificate: Path) -> Entry:
     text = read(certificate, "certificate")
     if "CERTIFICATE-----" not in text:
         raise IdentityError(
-            f"certificate {certificate}: has no section CERTIFICATE; give a file NAME.pem of a party, coordinator,"
+            f"certificate {certificate}: has no section CERTIFICATE; give a file NAME.pem of a party,"
+            " coordinator,"
             " server or operator"
         )
     if not _native.pki_has_signed(read(folder / "ca.pem", "CA certificate"), text):
@@ -285,7 +286,8 @@ def _revoked(folder: Path) -> tuple[int, list[str]]:
             raise TypeError("number must be a number and serials texts")
     except (ValueError, TypeError, KeyError) as error:
         raise IdentityError(
-            f"record of revocations {path}: is damaged ({error}); put a copy of it back, or write its two fields"
+            f"record of revocations {path}: is damaged ({error}); put a copy of it back, or write its"
+            " two fields"
             ' anew from crl.pem (blindsum pki show crl.pem): {"number": …, "serials": […]}'
         ) from error
     return number, list(serials)
@@ -297,14 +299,16 @@ def _parsed(path: Path) -> Index:
         said = json.loads(text)
         if said["form"] != FORM:
             raise IdentityError(
-                f"index {path}: has form {said['form']}, must be {FORM}; use the version of blindsum that wrote it"
+                f"index {path}: has form {said['form']}, must be {FORM}; use the version of blindsum"
+                " that wrote it"
             )
         entries = tuple(_entry(fields) for fields in said["certificates"])
         index = Index(entries, said["list_number"], said["unknown_until"])
         _check(index)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise IdentityError(
-            f"index {path}: is damaged ({type(error).__name__}: {error}); put a copy of it back, or make it anew:"
+            f"index {path}: is damaged ({type(error).__name__}: {error}); put a copy of it back, or"
+            " make it anew:"
             f" blindsum pki index {path.parent} --rebuild"
         ) from error
     return index

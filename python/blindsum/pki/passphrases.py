@@ -82,7 +82,8 @@ def plain_key(path: Path, passphrase: str | None) -> str:
     text = read(path, "key")
     if passphrase is None and is_encrypted(path):
         raise IdentityError(
-            f"key {path}: is encrypted, and no passphrase is given for it; give one (passphrase, or on the command line"
+            f"key {path}: is encrypted, and no passphrase is given for it; give one (passphrase, or"
+            " on the command line"
             " a passphrase file, a variable, or a terminal)"
         )
     try:

@@ -30,8 +30,9 @@ def certificates(ca: AnyPath) -> Index:
     Returns
     -------
     blindsum.pki.Index
-        ``entries`` has one entry for each certificate. Where an earlier version without an index has signed with this
-        CA, ``unknown_until`` says until when certificates may be missing; :func:`learn` adds them.
+        ``entries`` has one entry for each certificate. Where an earlier version without an index has signed
+        with this CA, ``unknown_until`` says until when certificates may be missing; :func:`learn` adds
+        them.
 
     Raises
     ------
@@ -53,8 +54,9 @@ def learn(
     files
         Certificates that this CA has signed.
     rebuild
-        Whether to make the index anew, of the certificates in the folder, these files and ``revoked.json``. The old
-        index stays as ``index.json.damaged``. Certificates of which no file is there are lost to it.
+        Whether to make the index anew, of the certificates in the folder, these files and ``revoked.json``.
+        The old index stays as ``index.json.damaged``. Certificates of which no file is there are lost to
+        it.
     complete
         Whether the index has all certificates then: from then on it says of none that it may be missing.
 
@@ -86,8 +88,8 @@ def learn(
 def find(ca: AnyPath, what: AnyPath) -> list[Entry]:
     """The certificates that a file, a name or a serial number means, in the index of a CA.
 
-    A file of this path counts first, then a name, then a serial number. A name means its certificates that have neither
-    expired nor been revoked.
+    A file of this path counts first, then a name, then a serial number. A name means its certificates that
+    have neither expired nor been revoked.
 
     Raises
     ------
@@ -171,9 +173,9 @@ def _meant(folder: Path, known: Index, what: AnyPath) -> list[Entry]:
             )
         return valid
     serial = re.sub(r"[\s:]", "", text).lower()
-    entry = known.of_serial(serial)
-    if entry is not None:
-        return [entry]
+    numbered = known.of_serial(serial)
+    if numbered is not None:
+        return [numbered]
     if known.unknown_until is not None and re.fullmatch(r"([0-9a-f]{2}){8,20}", serial):
         return [Entry(index.UNKNOWN, index.UNKNOWN, serial)]
     advice = f"`blindsum pki list {folder}` shows all names and serial numbers"
@@ -182,7 +184,8 @@ def _meant(folder: Path, known: Index, what: AnyPath) -> list[Entry]:
             "; a certificate of an earlier version that is not there is revoked by its file or serial number"
         )
     raise IdentityError(
-        f"CA {folder}: {text} is no file, and no name or serial number of a certificate that it has signed; {advice}"
+        f"CA {folder}: {text} is no file, and no name or serial number of a certificate that it has"
+        f" signed; {advice}"
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blindsum import _native, checks
+from blindsum import checks
 from blindsum.errors import IdentityError
 from blindsum.pki import contents, index
 from blindsum.pki.authority import CA_DAYS, MOST_DAYS, init, load
@@ -54,8 +55,8 @@ def roll(
     new
         The folder of the new one, which gets ``both.pem`` and ``both-crl.pem`` beside the CA's own files.
     name
-        The common name of the new CA, which must be another than that of the old one: revocation lists are told apart
-        by it. ``None`` counts on: ``Blindsum CA``, ``Blindsum CA 2``.
+        The common name of the new CA, which must be another than that of the old one: revocation lists are
+        told apart by it. ``None`` counts on: ``Blindsum CA``, ``Blindsum CA 2``.
     algorithm
         ``"ed25519"`` or ``"p256"``.
     days
@@ -77,7 +78,8 @@ def roll(
     common_name = _next(before.removeprefix("CN=")) if name is None else checks.line("name", name)
     if f"CN={common_name}" == before:
         raise IdentityError(
-            f"CA {old}: is called {common_name!r} too, and revocation lists are told apart by that name; give the new"
+            f"CA {old}: is called {common_name!r} too, and revocation lists are told apart by that"
+            " name; give the new"
             " CA another one"
         )
     rolled = Rolled(folder / "ca.pem", folder / "both.pem", folder / "both-crl.pem")
@@ -108,8 +110,8 @@ def bundle(files: Sequence[AnyPath], out: AnyPath) -> Path:
     Raises
     ------
     blindsum.IdentityError
-        A file with neither, or with the other kind; a certificate that is no CA's; two lists of one CA, or two CAs of
-        one name.
+        A file with neither, or with the other kind; a certificate that is no CA's; two lists of one CA, or
+        two CAs of one name.
     """
     target = Path(checks.path("out", out))
     paths = [Path(checks.path("file", file)) for file in files]
@@ -147,8 +149,6 @@ def unrenewed(ca: AnyPath, new: AnyPath) -> list[index.Entry]:
     blindsum.IdentityError
         No such CA, or its index is damaged.
     """
-    import time
-
     now = time.time()
     old = index.load(Path(checks.path("ca", ca)))
     renewed = {
