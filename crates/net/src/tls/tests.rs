@@ -216,7 +216,10 @@ fn an_encrypted_key_is_read_with_its_passphrase_and_again_after_a_renewal() {
         revoked: None,
     };
     let refused = |read: Result<Credentials, NetError>| {
-        let error = read.and_then(|read| read.private_key().map(drop)).unwrap_err().to_string();
+        let error = read
+            .and_then(|read| read.private_key().map(drop))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("own.key"), "{error}");
         error
     };
@@ -224,7 +227,9 @@ fn an_encrypted_key_is_read_with_its_passphrase_and_again_after_a_renewal() {
     let wrong = Passphrase::new("wrong horse");
     assert!(refused(files.clone().read_with(Some(wrong))).contains("the passphrase is wrong"));
     std::fs::write(path("words"), "correct horse\r\nsecond line\n").unwrap();
-    let read = files.read_with(Some(Passphrase::read(&path("words")).unwrap())).unwrap();
+    let read = files
+        .read_with(Some(Passphrase::read(&path("words")).unwrap()))
+        .unwrap();
     let read = read.with_clock(WallClock::new(|| NOW * 1000));
     let side = Renewed::new(read, CoordinatorSide::new).unwrap();
     let first = side.current();

@@ -190,7 +190,10 @@ fn case_59_an_operator_s_certificate_is_refused_on_both_sides() {
     let coordinator = coordinator(&pki);
     let operator = |name: &str| pki.issue(name, &Kind::Operator, Validity::days(now() - 60, 1));
     let own = party_config(&coordinator.url(), operator("a"));
-    refused(own, &["client authentication as its only extended key usage"]);
+    refused(
+        own,
+        &["client authentication as its only extended key usage"],
+    );
     assert_ne!(foreign_client_hears(&coordinator, &operator("a")), "let in");
     let fake = Fake::with(&pki, operator("localhost"));
     let error = refused(party_config(&fake.url(), pki.party("b")), &[]);

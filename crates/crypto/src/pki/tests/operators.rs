@@ -8,8 +8,9 @@ fn issue(ca: &CertificateAuthority, kind: &Kind, seed: u64) -> Vec<u8> {
     der(&issued.unwrap().certificate)
 }
 
+/// Case 59: the certificate of an operator is for that alone.
 #[test]
-fn an_operator_s_certificate_is_told_from_all_others() {
+fn case_59_an_operator_s_certificate_is_told_from_all_others() {
     let ca = authority(Algorithm::P256);
     let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
     let operator = issue(&ca, &Kind::Operator, 31);
@@ -51,9 +52,9 @@ fn an_operator_s_certificate_is_described_with_its_role() {
     assert_eq!(describe(ca.certificate()).unwrap().role, None);
 }
 
-/// A usage that nobody knows makes no operator, nor does one beside that of operators.
+/// Case 59: a usage that nobody knows makes no operator, nor does one beside that of operators.
 #[test]
-fn other_usages_are_no_operator() {
+fn case_59_other_usages_are_no_operator() {
     let ca = authority(Algorithm::Ed25519);
     let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
     let key = IdentityKey::generate(Algorithm::P256, &mut rng(34)).unwrap();
