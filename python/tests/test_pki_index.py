@@ -245,7 +245,9 @@ def test_an_index_of_a_later_version_is_not_touched(ca):
     assert (ca / "index.json").read_text() == said
 
 
-@pytest.mark.parametrize("damage", ["", "[]", '{"number": "1", "serials": []}', '{"number": 1, "serials": [1]}'])
+@pytest.mark.parametrize(
+    "damage", ["", "[]", '{"number": "1", "serials": []}', '{"number": 1, "serials": [1]}']
+)
 def test_a_damaged_record_of_revocations_is_refused(ca, damage):
     pki.issue(ca, "a")
     pki.revoke(ca, ["a"])
@@ -302,7 +304,8 @@ def test_what_ends_soon_is_said_with_a_status_for_cron(ca, tmp_path, capsys):
 
 def test_what_has_ended_and_was_not_renewed_is_said_too(ca, monkeypatch, capsys):
     pki.issue(ca, "old", days=1)
-    monkeypatch.setattr(time, "time", lambda now=time.time(): now + 3 * DAY)
+    later = time.time() + 3 * DAY
+    monkeypatch.setattr(time, "time", lambda: later)
     assert main(["pki", "expiring", str(ca)]) == 3
     assert "certificate of party old ended " in capsys.readouterr().out
     assert listed(ca, capsys)["certificates"][0]["state"] == "expired"

@@ -1,4 +1,4 @@
-"""Encrypted private keys, requests that are looked at before they are signed, and certificates of operators."""
+"""Encrypted private keys, requests that are looked at before they are signed, operators."""
 
 import hashlib
 import os
@@ -53,9 +53,7 @@ def by_other_tool(path, subject, password=None):
     request = x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256())
     path.write_bytes(request.public_bytes(serialization.Encoding.PEM))
     form = (
-        serialization.BestAvailableEncryption(password.encode())
-        if password
-        else serialization.NoEncryption()
+        serialization.BestAvailableEncryption(password.encode()) if password else serialization.NoEncryption()
     )
     key_text = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, form)
     path.with_suffix(".key").write_bytes(key_text)

@@ -19,7 +19,7 @@ NAMES = ("a", "b", "c")
 
 
 class Member:
-    """Somebody's own machine: a folder with a certificate, its key, the CA and its list, replaced as by ``mv``."""
+    """Somebody's own folder: a certificate, its key, the CA and its list, replaced as by ``mv``."""
 
     def __init__(self, folder, ca, name, **kind):
         self.folder, self.name, self._kind = folder / name, name, kind
@@ -240,7 +240,17 @@ def test_serve_and_join_read_encrypted_keys(place, processes, tmp_path, monkeypa
         pki.issue(place.folder, name, out=tmp_path / "keys", passphrase=WORDS, **kind)
     (tmp_path / "job.json").write_text(place.spec(rounds=1, min_parties=2).to_json())
     common = ["--ca", place.folder / "ca.pem"]
-    serve = ["serve", "--job", "job.json", *common, "--identity", "keys/agg", "--listen", "127.0.0.1:0", "--json"]
+    serve = [
+        "serve",
+        "--job",
+        "job.json",
+        *common,
+        "--identity",
+        "keys/agg",
+        "--listen",
+        "127.0.0.1:0",
+        "--json",
+    ]
     refused = processes(*serve)
     assert refused.wait(60) == 2
     assert "--key-passphrase-file" in refused.stderr.read()

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from blindsum import pki
+from blindsum import checks, pki
 from blindsum.cli import EXIT_FAILED, passphrases, pki_records
 from blindsum.cli.files import named
 from blindsum.cli.pki_records import date
@@ -164,10 +164,13 @@ def _request(options: argparse.Namespace) -> int:
 
 def _sign(options: argparse.Namespace) -> int:
     hosts = _hosts(options)
+    name = checks.name(
+        Path(options.request).name.removesuffix(".csr") if options.name is None else options.name
+    )
     asked = pki.show(options.request)
     expected: str | None = options.expect_fingerprint
     if asked["kind"] == "signing request":
-        _print_request(options, asked)
+        _print_request(options, name, asked)
         if expected is None:
             # What is confirmed is what is signed, also if the file changes meanwhile.
             expected = asked["key_fingerprint"]
@@ -177,7 +180,7 @@ def _sign(options: argparse.Namespace) -> int:
     path = pki.sign(
         options.folder,
         options.request,
-        options.name,
+        name,
         hosts=hosts,
         computes=options.server,
         operator=options.operator,
@@ -191,7 +194,7 @@ def _sign(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_request(options: argparse.Namespace, asked: dict[str, Any]) -> None:
+def _print_request(options: argparse.Namespace, name: str, asked: dict[str, Any]) -> None:
     names = asked["names"] or [asked["subject"]]
     print(f"names       {', '.join(names)}")
     print(f"key         {asked['key']}, fingerprint {asked['key_fingerprint']}")
@@ -199,7 +202,6 @@ def _print_request(options: argparse.Namespace, asked: dict[str, Any]) -> None:
         print(
             "            the party sees the same by `blindsum pki show NAME.csr`: compare before you send it"
         )
-    name = options.name or Path(options.request).name.removesuffix(".csr")
     for entry in pki.certificates(options.folder).of_name(name)[-1:]:
         same = "the same key as" if entry.key_fingerprint == asked["key_fingerprint"] else "ANOTHER KEY THAN"
         print(f"            {same} the latest certificate of {name}, which ends {date(entry.not_after)}")
