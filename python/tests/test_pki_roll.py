@@ -273,10 +273,10 @@ def test_the_coordinator_lets_no_operator_in(place, tmp_path):
         context = ssl.create_default_context(cafile=place.folder / "ca.pem")
         context.load_cert_chain(f"{identity}.pem", f"{identity}.key")
         context.set_alpn_protocols(["h2"])
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as stream:
-            with context.wrap_socket(stream, server_hostname="localhost") as connection:
-                connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
-                return connection.recv(1000)
+        stream = socket.create_connection(("127.0.0.1", port), timeout=20)
+        with stream, context.wrap_socket(stream, server_hostname="localhost") as connection:
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+            return connection.recv(1000)
 
     with place.coordinator(place.spec()) as coordinator:
         port = int(coordinator.address.rpartition(":")[2])
