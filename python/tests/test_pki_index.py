@@ -256,6 +256,19 @@ def test_a_damaged_record_of_revocations_is_refused(ca, damage):
         pki.revoke(ca, [])
 
 
+def test_the_list_itself_tells_what_is_revoked_where_all_else_is_lost(ca):
+    for number in range(11):
+        pki.issue(ca, f"a-{number}")
+        pki.revoke(ca, [f"a-{number}"])
+    before = revoked_serials(ca)
+    (ca / "index.json").unlink()
+    (ca / "revoked.json").unlink()
+    assert pki.certificates(ca).list_number == 11
+    pki.revoke(ca, [])
+    assert revoked_serials(ca) == before
+    assert pki.certificates(ca).list_number == 12
+
+
 def test_certificates_of_others_are_not_added(ca, tmp_path):
     other = pki.init(tmp_path / "other").parent
     foreign = pki.issue(other, "a").certificate

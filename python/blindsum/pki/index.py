@@ -214,8 +214,7 @@ def signed_entry(folder: Path, certificate: Path) -> Entry:
     if "CERTIFICATE-----" not in text:
         raise IdentityError(
             f"certificate {certificate}: has no section CERTIFICATE; give a file NAME.pem of a party,"
-            " coordinator,"
-            " server or operator"
+            " coordinator, server or operator"
         )
     if not _native.pki_has_signed(read(folder / "ca.pem", "CA certificate"), text):
         raise IdentityError(
@@ -275,10 +274,14 @@ def _found(folder: Path) -> Index:
 
 
 def _revoked(folder: Path) -> tuple[int, list[str]]:
-    """The number of the latest list and the serial numbers on it, as ``revoked.json`` has them."""
-    path = folder / "revoked.json"
+    """The number of the latest list and the serial numbers on it."""
+    path, latest = folder / "revoked.json", folder / "crl.pem"
     if not path.exists():
-        return 0, []
+        # It was lost. The list itself is what others go by.
+        if not latest.exists():
+            return 0, []
+        said = _native.pki_describe_list(read(latest, "revocation list"))
+        return int(said["number"] or "0", 16), said["serials"]
     try:
         state = json.loads(read(path, "record of revocations"))
         number, serials = state["number"], state["serials"]
@@ -286,9 +289,8 @@ def _revoked(folder: Path) -> tuple[int, list[str]]:
             raise TypeError("number must be a number and serials texts")
     except (ValueError, TypeError, KeyError) as error:
         raise IdentityError(
-            f"record of revocations {path}: is damaged ({error}); put a copy of it back, or write its"
-            " two fields"
-            ' anew from crl.pem (blindsum pki show crl.pem): {"number": …, "serials": […]}'
+            f"record of revocations {path}: is damaged ({error}); put a copy of it back, or move it"
+            " away: crl.pem is read in its place"
         ) from error
     return number, list(serials)
 

@@ -82,9 +82,8 @@ def plain_key(path: Path, passphrase: str | None) -> str:
     text = read(path, "key")
     if passphrase is None and is_encrypted(path):
         raise IdentityError(
-            f"key {path}: is encrypted, and no passphrase is given for it; give one (passphrase, or"
-            " on the command line"
-            " a passphrase file, a variable, or a terminal)"
+            f"key {path}: is encrypted, and no passphrase is given for it; give one (in Python"
+            " passphrase or ca_passphrase; for a command a passphrase file, a variable, or a terminal)"
         )
     try:
         return _native.pki_decrypt(text, passphrase or "")
