@@ -209,8 +209,7 @@ impl Drop for RoundHandle {
 
 #[cfg(test)]
 mod tests {
-    use blindsum_job::spec::JobSpec;
-    use blindsum_protocol::ProtocolName;
+    use blindsum_protocol::{JobSpec, ProtocolName};
     use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;
