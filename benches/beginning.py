@@ -37,7 +37,7 @@ def measure(parties: int) -> tuple[int, int]:
         server = ServerMachine.open(job, ca=folder / "ca.pem")
         machines = {}
         for rank in range(parties):
-            pem, key = _native.pki_issue(authority, f"party-{rank:05}", None, False, "ed25519", 1)
+            pem, key = _native.pki_issue(authority, f"party-{rank:05}", "party", [], "ed25519", 1)
             (folder / "party.pem").write_text(pem)
             (folder / "party.key").write_text(key)
             party = PartyMachine.open("begin", identity=folder / "party", ca=folder / "ca.pem", policy=policy)

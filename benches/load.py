@@ -118,7 +118,7 @@ def crowd(spec: JobSpec, url: str, certificates: Path) -> Iterator[_native.Crowd
     ca = (certificates / "ca.pem").read_text()
     authority = (ca, (certificates / "ca.key").read_text())
     pems = [
-        _native.pki_issue(authority, f"party-{rank:05}", None, False, "ed25519", 1)
+        _native.pki_issue(authority, f"party-{rank:05}", "party", [], "ed25519", 1)
         for rank in range(spec.parties)
     ]
     parties = _native.Crowd(url, spec.job, pems, ca, _policy(spec).to_json())

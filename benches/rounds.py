@@ -165,6 +165,7 @@ def measure_raw(certificates: Path, parties: list[str], up: float, down: float, 
             str(certificates / f"{name}.key"),
             str(certificates / "ca.pem"),
             None,
+            None,
         )
         for name in ["coordinator", *parties]
     ]

@@ -46,8 +46,8 @@ def pki_create_authority(name: str, algorithm_name: str, days: int) -> tuple[str
 def pki_issue(
     authority: tuple[str, str],
     name: str,
-    hosts: list[str] | None,
-    computes: bool,
+    role: str,
+    hosts: list[str],
     algorithm_name: str,
     days: int,
 ) -> tuple[str, str]: ...
@@ -56,8 +56,8 @@ def pki_sign(
     authority: tuple[str, str],
     request: str,
     name: str,
-    hosts: list[str] | None,
-    computes: bool,
+    role: str,
+    hosts: list[str],
     days: int,
 ) -> str: ...
 def pki_revoke(authority: tuple[str, str], serials: list[str], number: int, days: int) -> str: ...
@@ -67,10 +67,12 @@ def pki_describe_key(key: str) -> dict[str, Any]: ...
 def pki_describe_list(list: str) -> dict[str, Any]: ...
 def pem_text(bytes: bytes) -> str: ...
 def pem_labels(text: str) -> list[str]: ...
-def pki_has_signed(authority: tuple[str, str], certificate: str) -> bool: ...
+def pki_has_signed(authority: str, certificate: str) -> bool: ...
+def pki_encrypt(key: str, passphrase: str) -> str: ...
+def pki_decrypt(key: str, passphrase: str) -> str: ...
 
-Pem: TypeAlias = tuple[str, str, str, str | None]
-"""Files of certificate, key, CA and revocation list."""
+Pem: TypeAlias = tuple[str, str, str, str | None, str | None]
+"""Files of certificate, key, CA and revocation list, and the passphrase of the key."""
 
 class Party:
     name: str

@@ -55,7 +55,7 @@ class Coordinator:
         The job.
     identity
         The coordinator's certificate and key: the path of ``NAME.pem`` and ``NAME.key`` without
-        ending, or a folder with one such pair.
+        ending, or a folder with one such pair; for an encrypted key a :class:`blindsum.pki.Identity`.
     ca
         The certificate of the job's CA, or the folder with ``ca.pem``.
     listen

@@ -32,7 +32,8 @@ class Server:
         Which of them this is: 1 or 2; a decryptor is 1.
     identity
         The server's certificate and key (``blindsum pki issue --server``): the path of ``NAME.pem`` and
-        ``NAME.key`` without ending, or a folder with one such pair.
+        ``NAME.key`` without ending, or a folder with one such pair; for an encrypted key a
+        :class:`blindsum.pki.Identity`.
     ca
         The certificate of the job's CA, or the folder with ``ca.pem``.
     state_dir

@@ -380,7 +380,7 @@ def join(
         Name of the job.
     identity
         The party's certificate and key: the path of ``NAME.pem`` and ``NAME.key`` without ending, or
-        a folder with one such pair.
+        a folder with one such pair; for an encrypted key a :class:`blindsum.pki.Identity`.
     ca
         The certificate of the job's CA, or the folder with ``ca.pem``.
     revoked

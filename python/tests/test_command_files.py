@@ -239,9 +239,14 @@ def test_a_folder_that_pki_may_not_write_to_says_so(tmp_path, monkeypatch):
     def denied(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.write_text", denied)
-    with pytest.raises(bs.IdentityError, match="cannot be written: Permission denied; give a folder"):
-        pki.revoke(tmp_path / "ca", [])
+    with monkeypatch.context() as patched:
+        patched.setattr("pathlib.Path.replace", denied)
+        with pytest.raises(bs.IdentityError, match="cannot be written: Permission denied; give a folder"):
+            pki.revoke(tmp_path / "ca", [])
+        patched.setattr("os.open", denied)
+        with pytest.raises(bs.IdentityError, match="cannot be written: Permission denied; give a folder"):
+            pki.revoke(tmp_path / "ca", [])
+    assert not list((tmp_path / "ca").glob(".*.new"))
     monkeypatch.setattr("pathlib.Path.mkdir", denied)
     with pytest.raises(bs.IdentityError, match="cannot be written: Permission denied; give a folder"):
         pki.init(tmp_path / "other")

@@ -193,10 +193,15 @@ def test_every_rule_is_simulated(rule, capsys):
     assert "result of 8 survivors" in capsys.readouterr().out.replace("sum of", "result of")
 
 
-@covers(*(f"pki {name}" for name in ("init", "issue", "request", "sign", "revoke", "show")))
+PKI = ("init", "issue", "request", "sign", "revoke", "show", "list", "expiring", "index", "roll")
+PKI += ("bundle", "passphrase")
+
+
+@covers(*(f"pki {name}" for name in PKI))
 @pytest.mark.parametrize("algorithm", ["ed25519", "p256"])
 def test_certificates_of_every_kind(algorithm, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "words").write_text("correct horse\n")
     key = ["--algorithm", algorithm]
     for words in (
         ["init", "ca", *key],
@@ -205,9 +210,19 @@ def test_certificates_of_every_kind(algorithm, tmp_path, monkeypatch):
         ["request", "hospital-a", *key],
         ["sign", "ca", "hospital-a.csr"],
         ["sign", "ca", "hospital-a.csr", "--replace"],
+        ["issue", "ca", "alice", "--operator", *key],
+        ["revoke", "ca", "alice", "--why", "left"],
         ["revoke", "ca", "hospital-a.pem"],
         ["show", "ca/ca.pem"],
         ["show", "ca/crl.pem", "--json"],
+        ["list", "ca"],
+        ["list", "ca", "--json"],
+        ["expiring", "ca", "hospital-a.pem", "--within", "12h", "--json"],
+        ["index", "ca", "hospital-a.pem"],
+        ["roll", "ca", "ca-2", *key],
+        ["bundle", "ca/crl.pem", "ca-2/crl.pem", "--out", "both.pem"],
+        ["passphrase", "ca-2/ca.key", "--new-passphrase-file", "words"],
+        ["passphrase", "ca-2/ca.key", "--key-passphrase-file", "words", "--remove"],
     ):
         assert status_of("pki", *words) == 0, words
     assert pki.show("ca/agg.pem")["names"] == ["agg.example", "::1"]

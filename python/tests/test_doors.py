@@ -274,7 +274,7 @@ def test_show_knows_every_kind_of_file(tmp_path, capsys):
     assert kinds == ["signing request", "certificate", "private key"]
     assert len({one["key_fingerprint"] for one in shown.values()}) == 1
     assert shown[".csr"]["names"] == shown[".pem"]["names"] == ["hospital-a"]
-    assert set(shown[".key"]) == {"kind", "key", "key_fingerprint"}
+    assert set(shown[".key"]) == {"kind", "encrypted", "key", "key_fingerprint"}
     lists = pki.show(tmp_path / "ca/crl.pem")
     assert (lists["kind"], lists["serials"]) == ("revocation list", [shown[".pem"]["serial"]])
     for file in ("hospital-a.csr", "hospital-a.key", "hospital-a.pem", "ca/crl.pem"):
@@ -289,9 +289,9 @@ def test_show_knows_every_kind_of_file(tmp_path, capsys):
 def test_what_a_request_asks_for_is_said_readably(tmp_path):
     pki.init(tmp_path / "ca")
     words = ["-newkey", "ed25519", "-nodes", "-keyout", tmp_path / "h.key", "-out", tmp_path / "h.csr"]
-    openssl("req", "-new", *words, "-subj", "/CN=h")
+    openssl("req", "-new", *words, "-subj", "/CN=h", "-addext", "subjectAltName=DNS:h,DNS:i")
     with pytest.raises(
-        bs.IdentityError, match=r"asks for \[\], must ask for DNS:h as its only subjectAltName"
+        bs.IdentityError, match=r"asks for \[DNS:h, DNS:i\], must ask for DNS:h as its only subjectAltName"
     ):
         pki.sign(tmp_path / "ca", tmp_path / "h.csr")
     openssl("req", "-new", *words, "-subj", "/CN=h", "-addext", "subjectAltName=DNS:h")

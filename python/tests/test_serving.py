@@ -162,7 +162,7 @@ def test_serve_refuses_a_certificate_of_another_ca(serve, tmp_path):
 
 def test_serve_refuses_an_expired_certificate(serve, place, tmp_path):
     authority = ((place.folder / "ca.pem").read_text(), (place.folder / "ca.key").read_text())
-    certificate, key = _native.pki_issue(authority, "old", ["localhost"], False, "ed25519", 0)
+    certificate, key = _native.pki_issue(authority, "old", "coordinator", ["localhost"], "ed25519", 0)
     (tmp_path / "old.pem").write_text(certificate)
     (tmp_path / "old.key").write_text(key)
     time.sleep(1.5)

@@ -3,7 +3,7 @@
 //! A party's certificate has exactly one DNS name, the party's name (see [`check_name`]), and the
 //! extended key usage "client authentication" and no other. The coordinator's has "server authentication" instead,
 //! so it cannot pose as a party. That of a server that computes with a coordinator has both, and can pose as neither.
-//! All say that their key makes digital signatures.
+//! An operator's has "client authentication" and a usage of our own beside it, and can pose as none of them. All say that their key makes digital signatures.
 
 use std::{
     collections::HashMap,
@@ -165,7 +165,24 @@ impl TrustAnchor {
         hosts(&parsed)
     }
 
-    /// The name in a party's certificate in DER, or the first host of a server's, if the CA has signed it, whether or not it
+    /// Checks an operator's certificate in DER: signed by the CA, in its time, not revoked, issued for an operator. Gives the
+    /// operator's name.
+    ///
+    /// # Errors
+    ///
+    /// A [`CertificateError`] that says which of these failed.
+    pub fn verify_operator(
+        &self,
+        certificate: &[u8],
+        now: UnixSeconds,
+    ) -> Result<String, CertificateError> {
+        self.trusted()
+            .verify(certificate, &[], Role::Operator, now)?;
+        let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
+        one_name(&parsed)
+    }
+
+    /// The name in the certificate of a party or operator in DER, or the first host of a server's, if the CA has signed it, whether or not it
     /// is in its time or revoked: for logs, where whoever shows it is refused.
     pub fn signed_name(&self, certificate: &[u8]) -> Option<String> {
         let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
@@ -178,7 +195,9 @@ impl TrustAnchor {
             verified: Mutex::default(),
         };
         let of = |role: &Role| signed.verify(certificate, &[], *role, began).is_ok();
-        [Role::Party, Role::Server].iter().find(|role| of(role))?;
+        [Role::Party, Role::Server, Role::Operator]
+            .iter()
+            .find(|role| of(role))?;
         subject_names(&parsed).ok()?.first().map(readable)
     }
 
@@ -236,14 +255,7 @@ impl Trusted {
     ) -> Result<Verified, CertificateError> {
         self.verify(certificate, &[], Role::Party, now)?;
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
-        let name = match &subject_names(&parsed)?[..] {
-            [GeneralName::DNSName(name)] if check_name(name).is_ok() => (*name).to_owned(),
-            names => {
-                return Err(CertificateError::Names(
-                    names.iter().map(|name| name.to_string()).collect(),
-                ));
-            }
-        };
+        let name = one_name(&parsed)?;
         let key = verifying_key(parsed.public_key())?;
         let time = |time: x509_parser::time::ASN1Time| u64::try_from(time.timestamp()).unwrap_or(0);
         Ok(Verified {
@@ -267,8 +279,8 @@ impl Trusted {
         let entity = EndEntityCert::try_from(&der).map_err(|e| certificate_error(e, role))?;
         let lists: Vec<&CertRevocationList<'_>> = self.lists.iter().collect();
         let usage = match role {
-            // That a server's has both is what its role is checked for.
-            Role::Party | Role::Server => KeyUsage::client_auth(),
+            // What else a server's and an operator's have is what their roles are checked for.
+            Role::Party | Role::Server | Role::Operator => KeyUsage::client_auth(),
             Role::Coordinator => KeyUsage::server_auth(),
         };
         let verified = entity.verify_for_usage(
@@ -346,6 +358,16 @@ pub(crate) fn subject_names<'a>(
         .subject_alternative_name()
         .map_err(|e| CertificateError::Malformed(e.to_string()))?;
     Ok(extension.map_or_else(Vec::new, |extension| extension.value.general_names.clone()))
+}
+
+/// The only name in the certificate of a party or operator.
+fn one_name(certificate: &X509Certificate<'_>) -> Result<String, CertificateError> {
+    match &subject_names(certificate)?[..] {
+        [GeneralName::DNSName(name)] if check_name(name).is_ok() => Ok((*name).to_owned()),
+        names => Err(CertificateError::Names(
+            names.iter().map(|name| name.to_string()).collect(),
+        )),
+    }
 }
 
 /// The host names and addresses that a certificate is for.

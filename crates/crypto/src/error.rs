@@ -163,6 +163,12 @@ pub enum CertificateError {
          usages and digitalSignature in its key usage"
     )]
     ServerUsage,
+    /// It was not issued for an operator.
+    #[error(
+        "certificate: must be an end-entity certificate of an operator, with client authentication and the usage of \
+         operators as its only extended key usages and digitalSignature in its key usage"
+    )]
+    OperatorUsage,
     /// It does not name exactly one party.
     #[error("certificate: must have exactly one DNS name, a party's name; has {0:?}")]
     Names(Vec<String>),

@@ -14,6 +14,7 @@
 //! | [`roster`] | the parties of one round, all certified |
 //! | [`calendar`] | times in text, for people |
 //! | [`pem`] | the sections of PEM files, as people hand them around |
+//! | [`encrypted`] | private keys under a passphrase |
 //! | [`pki`] | making the CA, certificates and revocation lists |
 //! | [`fingerprint`] | recognising a message that was received before |
 //! | [`mask`] | expanding a seed and adding it to a vector of words, in one pass |
@@ -26,6 +27,7 @@
 pub mod audit;
 pub mod calendar;
 pub mod certificate;
+pub mod encrypted;
 pub mod fingerprint;
 pub mod kdf;
 pub mod kex;

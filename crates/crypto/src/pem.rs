@@ -14,6 +14,11 @@ const DASHES: &str = "-----";
 const LINE: usize = 64;
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
+/// The label of a private key in PKCS#8.
+pub(crate) const KEY: &str = "PRIVATE KEY";
+/// The same under a passphrase.
+pub(crate) const ENCRYPTED_KEY: &str = "ENCRYPTED PRIVATE KEY";
+
 /// What decrypts a key, or turns one of another form into PKCS#8.
 const CONVERT: &str = "openssl pkcs8 -topk8 -nocrypt -in OLD.key -out NEW.key";
 
@@ -177,10 +182,10 @@ pub fn key(text: &str) -> Result<(String, Zeroizing<String>), String> {
     };
     let Section { label, text } = sections.swap_remove(place);
     // The second is how OpenSSL marks a key of an older form.
-    if label == "ENCRYPTED PRIVATE KEY" || text.contains("Proc-Type:") {
+    if label == ENCRYPTED_KEY || text.contains("Proc-Type:") {
         return Err(format!(
-            "the key is encrypted, and a program that runs for long asks for no password: decrypt it into a file that \
-             its owner alone can read ({CONVERT})"
+            "the key is encrypted and no passphrase is given for it: give one (--key-passphrase-file of blindsum serve and \
+             join, key_passphrase_file of blindsumd), or decrypt the key into a file that its owner alone can read ({CONVERT})"
         ));
     }
     if label == "OPENSSH PRIVATE KEY" {
@@ -189,6 +194,17 @@ pub fn key(text: &str) -> Result<(String, Zeroizing<String>), String> {
         ));
     }
     Ok((label, text))
+}
+
+/// The section of the first private key of a text as RFC 7468 has it, if it is one of PKCS#8 under a passphrase.
+///
+/// # Errors
+/// A section without an end; in words.
+pub fn encrypted_key(text: &str) -> Result<Option<Zeroizing<String>>, String> {
+    let is_key = |section: &Section| section.label.ends_with(KEY);
+    let first = sections(text)?.into_iter().find(is_key);
+    let encrypted = first.filter(|section| section.label == ENCRYPTED_KEY);
+    Ok(encrypted.map(|section| section.text))
 }
 
 /// Says of a key that can be read, but not by who needs it, how it is converted.

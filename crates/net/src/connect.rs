@@ -282,7 +282,7 @@ impl Target {
     fn whom(&self) -> &'static str {
         match self.role {
             Some(Role::Server) => "server",
-            Some(Role::Party | Role::Coordinator) => "coordinator",
+            Some(Role::Party | Role::Coordinator | Role::Operator) => "coordinator",
             None => "etcd server",
         }
     }

@@ -58,4 +58,4 @@ pub use log_levels::{LOG_LEVELS, check_log_levels};
 pub use membership::Membership;
 pub use room::{Bound, Room};
 pub use system::WallClock;
-pub use tls::{CredentialFiles, Credentials, Reload};
+pub use tls::{CredentialFiles, Credentials, Passphrase, Reload};

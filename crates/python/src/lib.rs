@@ -63,6 +63,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pki::pem_text, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pem_labels, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_has_signed, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_encrypt, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_decrypt, module)?)?;
     module.add_class::<simulation::Simulated>()?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(campaign::campaign, module)?)?;

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use blindsum_net::{
-    CredentialFiles, Credentials, JobError, NetError, StoreError, check_log_levels,
+    CredentialFiles, Credentials, JobError, NetError, Passphrase, StoreError, check_log_levels,
 };
 use blindsum_protocol::{Culprit, Fault};
 use pyo3::prelude::*;
@@ -14,19 +14,19 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::errors::{IntoPyErr, OrRaise, raise};
 
-/// Files of certificate, key, CA and revocation list, all PEM.
-pub type Pem = (PathBuf, PathBuf, PathBuf, Option<PathBuf>);
+/// Files of certificate, key, CA and revocation list, all PEM, and the passphrase of the key.
+pub type Pem = (PathBuf, PathBuf, PathBuf, Option<PathBuf>, Option<String>);
 
 /// Credentials out of PEM files, which are read again when they change.
 pub fn credentials(pem: Pem) -> Result<Credentials, NetError> {
-    let (certificate, key, ca, revoked) = pem;
+    let (certificate, key, ca, revoked, passphrase) = pem;
     let files = CredentialFiles {
         certificate,
         key,
         ca,
         revoked,
     };
-    files.read()
+    files.read_with(passphrase.map(Passphrase::new))
 }
 
 /// Writes logs to stderr from now on. `filter` is one of off, error, warn, info, debug, trace, or a list like

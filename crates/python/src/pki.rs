@@ -1,8 +1,10 @@
 //! Certificates as PEM text; Python writes the files.
 
+use blindsum_crypto::encrypted;
 use blindsum_crypto::pem;
 use blindsum_crypto::pki::{self, CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::Algorithm;
+use blindsum_crypto::usage::Role;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -20,12 +22,17 @@ fn algorithm(py: Python<'_>, name: &str) -> PyResult<Algorithm> {
     }
 }
 
-/// Whose certificate it is: a party's without hosts, with them a coordinator's, or a server's that computes with one.
-fn kind(hosts: Option<Vec<String>>, computes: bool) -> Kind {
-    match hosts {
-        None => Kind::Party,
-        Some(hosts) if computes => Kind::Server { hosts },
-        Some(hosts) => Kind::Coordinator { hosts },
+/// Whom a certificate is for. A party and an operator have no hosts.
+fn kind(py: Python<'_>, role: &str, hosts: Vec<String>) -> PyResult<Kind> {
+    match role {
+        "party" => Ok(Kind::Party),
+        "coordinator" => Ok(Kind::Coordinator { hosts }),
+        "server" => Ok(Kind::Server { hosts }),
+        "operator" => Ok(Kind::Operator),
+        _ => {
+            let rule = format!("must be party, coordinator, server or operator, not {role:?}");
+            Err(raise(py, "ConfigError", ("role", rule)))
+        }
     }
 }
 
@@ -50,15 +57,15 @@ pub fn pki_create_authority(
     Ok((authority.certificate().into(), key.to_string()))
 }
 
-/// A key and its certificate: a party's, or with `hosts` a coordinator's or that of a server which computes with one.
+/// A key and its certificate, for somebody of this role.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 pub fn pki_issue(
     py: Python<'_>,
     authority: (&str, &str),
     name: &str,
-    hosts: Option<Vec<String>>,
-    computes: bool,
+    role: &str,
+    hosts: Vec<String>,
     algorithm_name: &str,
     days: u32,
 ) -> PyResult<(String, String)> {
@@ -67,7 +74,7 @@ pub fn pki_issue(
     let issued = authority
         .issue(
             name,
-            &kind(hosts, computes),
+            &kind(py, role, hosts)?,
             algorithm,
             validity(py, &authority, days)?,
             &mut random()?,
@@ -91,8 +98,8 @@ pub fn pki_sign(
     authority: (&str, &str),
     request: &str,
     name: &str,
-    hosts: Option<Vec<String>>,
-    computes: bool,
+    role: &str,
+    hosts: Vec<String>,
     days: u32,
 ) -> PyResult<String> {
     let authority = CertificateAuthority::load(authority.0, authority.1).or_raise(py)?;
@@ -100,7 +107,7 @@ pub fn pki_sign(
         .sign_request(
             request,
             name,
-            &kind(hosts, computes),
+            &kind(py, role, hosts)?,
             validity(py, &authority, days)?,
             &mut random()?,
         )
@@ -123,15 +130,23 @@ pub fn pki_revoke(
         .or_raise(py)
 }
 
-/// Whether the CA has signed a certificate.
+/// Whether the CA of a certificate has signed another one.
 #[pyfunction]
-pub fn pki_has_signed(
-    py: Python<'_>,
-    authority: (&str, &str),
-    certificate: &str,
-) -> PyResult<bool> {
-    let authority = CertificateAuthority::load(authority.0, authority.1).or_raise(py)?;
-    authority.has_signed(certificate).or_raise(py)
+pub fn pki_has_signed(py: Python<'_>, authority: &str, certificate: &str) -> PyResult<bool> {
+    pki::has_signed(authority, certificate).or_raise(py)
+}
+
+/// A private key under a passphrase.
+#[pyfunction]
+pub fn pki_encrypt(py: Python<'_>, key: &str, passphrase: &str) -> PyResult<String> {
+    encrypted::encrypt(key, passphrase, &mut random()?).or_raise(py)
+}
+
+/// A private key without its passphrase, as it is if it has none.
+#[pyfunction]
+pub fn pki_decrypt(py: Python<'_>, key: &str, passphrase: &str) -> PyResult<String> {
+    let plain = encrypted::decrypt(key, passphrase).or_raise(py)?;
+    Ok(plain.to_string())
 }
 
 /// What a certificate says; nothing of it has been verified.
@@ -151,6 +166,10 @@ pub fn pki_describe<'py>(py: Python<'py>, certificate: &str) -> PyResult<Bound<'
     fields.set_item("is_ca", text.is_ca)?;
     fields.set_item("client", text.client)?;
     fields.set_item("server", text.server)?;
+    let role = text
+        .role
+        .map_or(if text.is_ca { "ca" } else { "none" }, Role::name);
+    fields.set_item("role", role)?;
     Ok(fields)
 }
 

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, log
+from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, log, passphrases
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.flags import named_as_flags
@@ -114,6 +114,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cert", type=named, metavar="FILE", help="the certificate, in place of --identity")
     parser.add_argument("--key", type=named, metavar="FILE", help="its key, in place of --identity")
+    passphrases.add_key(parser)
     parser.add_argument("--crl", type=named, metavar="FILE", help="the CA's revocation list")
     parser.add_argument("--train", required=True, metavar="MODULE:FUNCTION", help="the training step")
     parser.add_argument("--server-name", metavar="NAME", help="name in the coordinator's certificate")

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log
+from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log, passphrases
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.flags import named_as_flags
@@ -83,6 +83,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cert", type=named, metavar="FILE", help="the certificate, in place of --identity")
     parser.add_argument("--key", type=named, metavar="FILE", help="its key, in place of --identity")
+    passphrases.add_key(parser)
     parser.add_argument("--crl", type=named, metavar="FILE", help="the CA's revocation list")
     parser.add_argument(
         "--servers",
@@ -275,10 +276,12 @@ def identity_from(options: argparse.Namespace) -> Any:
     from blindsum.pki import Identity
 
     if options.identity and not (options.cert or options.key):
-        return Identity.find(options.identity)
-    if options.cert and options.key and not options.identity:
-        return Identity(Path(options.cert), Path(options.key))
-    raise ConfigError("--identity", "give either --identity, or --cert and --key")
+        found = Identity.find(options.identity)
+    elif options.cert and options.key and not options.identity:
+        found = Identity(Path(options.cert), Path(options.key))
+    else:
+        raise ConfigError("--identity", "give either --identity, or --cert and --key")
+    return dataclasses.replace(found, passphrase=passphrases.of_key(options, found.key))
 
 
 def _model(path: str | None, spec: JobSpec) -> Any:

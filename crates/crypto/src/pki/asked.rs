@@ -3,12 +3,18 @@
 use rcgen::SanType;
 
 /// Why a request is not for this name, and how one is made that is.
-pub(super) fn for_others(asked: &[SanType], name: &str) -> String {
-    let asked: Vec<String> = asked.iter().map(asked_for).collect();
+pub(super) fn for_others(asked: &[SanType], common_names: &[String], name: &str) -> String {
+    let found: Vec<String> = match asked.is_empty() {
+        true => common_names
+            .iter()
+            .map(|name| format!("CN={name}"))
+            .collect(),
+        false => asked.iter().map(asked_for).collect(),
+    };
     format!(
-        "asks for [{}], must ask for DNS:{name} as its only subjectAltName (a common name does not count); with OpenSSL: \
-         openssl req -new -key {name}.key -subj \"/CN={name}\" -addext \"subjectAltName=DNS:{name}\" -out {name}.csr",
-        asked.join(", ")
+        "asks for [{}], must ask for DNS:{name} as its only subjectAltName, or for none and for {name} as its only common \
+         name (CN); with OpenSSL: openssl req -new -key {name}.key -subj \"/CN={name}\" -out {name}.csr",
+        found.join(", ")
     )
 }
 

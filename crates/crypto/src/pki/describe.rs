@@ -15,6 +15,7 @@ use crate::{
     kex::Hex,
     pem,
     sign::IdentityKey,
+    usage::Role,
 };
 
 /// The contents of a certificate. None of them has been verified.
@@ -41,10 +42,12 @@ pub struct Description {
     pub key_fingerprint: String,
     /// Whether it is the certificate of a CA.
     pub is_ca: bool,
-    /// Whether it may act as a party.
+    /// Whether it may be shown by who dials.
     pub client: bool,
-    /// Whether it may act as a coordinator.
+    /// Whether it may be shown by who is dialled.
     pub server: bool,
+    /// Whom it is for; `None` if it is for no role of a job, as a CA's.
+    pub role: Option<Role>,
 }
 
 /// Describes the first certificate of a PEM text.
@@ -76,6 +79,7 @@ pub fn describe(certificate: &str) -> Result<Description, CryptoError> {
         is_ca: parsed.is_ca(),
         client: usage.is_some_and(|usage| usage.client_auth),
         server: usage.is_some_and(|usage| usage.server_auth),
+        role: Role::ALL.into_iter().find(|role| role.check(&der).is_ok()),
     })
 }
 
@@ -84,6 +88,8 @@ pub fn describe(certificate: &str) -> Result<Description, CryptoError> {
 pub struct RequestDescription {
     /// The subject's distinguished name, as in `CN=hospital-a`.
     pub subject: String,
+    /// The common names of the subject.
+    pub common_names: Vec<String>,
     /// DNS names and IP addresses that it asks for.
     pub names: Vec<String>,
     /// The kind of its key, as in `Ed25519`.
@@ -117,8 +123,11 @@ pub fn describe_request(text: &str) -> Result<RequestDescription, CryptoError> {
             names.extend(alternatives.general_names.iter().map(readable));
         }
     }
+    let common_names = info.subject.iter_common_name();
+    let common_names = common_names.filter_map(|name| name.as_str().ok());
     Ok(RequestDescription {
         subject: info.subject.to_string(),
+        common_names: common_names.map(str::to_owned).collect(),
         names,
         key: key_kind(&info.subject_pki),
         key_fingerprint: sha256(info.subject_pki.raw),

@@ -16,9 +16,9 @@ mod tests;
 use rand_core::CryptoRng;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams,
-    CertificateSigningRequestParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyIdMethod, KeyUsagePurpose, PublicKeyData, RevokedCertParams, SerialNumber,
-    SignatureAlgorithm, SigningKey,
+    CertificateSigningRequestParams, CustomExtension, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyUsagePurpose, PublicKeyData,
+    RevokedCertParams, SerialNumber, SignatureAlgorithm, SigningKey,
 };
 use rustls_pki_types::CertificateDer;
 use time::OffsetDateTime;
@@ -36,7 +36,11 @@ use crate::{
     certificate::{TrustAnchor, UnixSeconds, check_name, verifying_key},
     pem,
     sign::{Algorithm, IdentityKey},
+    usage::OPERATOR_USAGES,
 };
+
+/// The OID of the extension extendedKeyUsage. rcgen writes the usages itself only where the parts of their OIDs have 64 bits.
+const EXTENDED_KEY_USAGE: &[u64] = &[2, 5, 29, 37];
 
 /// The time in which a certificate or a revocation list is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +91,9 @@ pub enum Kind {
         /// DNS names, or IP addresses in text.
         hosts: Vec<String>,
     },
+    /// An operator, who administers a coordinator and is in no round: client authentication and the usage of operators, its
+    /// name the only DNS name.
+    Operator,
 }
 
 /// A certificate and its private key, in PEM.
@@ -260,37 +267,21 @@ impl CertificateAuthority {
             what: "signing request",
             why,
         };
-        let request = pem::request(request).map_err(refuse)?;
-        let request = CertificateSigningRequestParams::from_pem(&request)
+        let section = pem::request(request).map_err(refuse)?;
+        let common_names = describe_request(&section)?.common_names;
+        let request = CertificateSigningRequestParams::from_pem(&section)
             .map_err(issue("signing request"))?;
         let asked = &request.params.subject_alt_names;
-        if *asked != [dns_name(name)?] {
-            return Err(refuse(asked::for_others(asked, name)));
+        // Other tools ask by the common name alone.
+        let by_common_name = asked.is_empty() && common_names == [name];
+        if *asked != [dns_name(name)?] && !by_common_name {
+            return Err(refuse(asked::for_others(asked, &common_names, name)));
         }
         let algorithm = request.public_key.algorithm();
         if algorithm != &rcgen::PKCS_ED25519 && algorithm != &rcgen::PKCS_ECDSA_P256_SHA256 {
             return Err(refuse("key must be Ed25519 or P-256".into()));
         }
         self.certify(name, kind, &request.public_key, validity, rng)
-    }
-
-    /// Whether this CA has signed a certificate (PEM) of a party, a coordinator or a server that computes with one. It
-    /// may have expired or been revoked since.
-    ///
-    /// # Errors
-    ///
-    /// [`CryptoError::Pem`] if it is no certificate.
-    pub fn has_signed(&self, certificate: &str) -> Result<bool, CryptoError> {
-        let refuse = |why| CryptoError::Pem {
-            what: "certificate",
-            why,
-        };
-        let began = describe(certificate)?.not_before;
-        let der = first_certificate(certificate).map_err(refuse)?;
-        let anchor = TrustAnchor::from_pem(&self.pem, None)?;
-        Ok(anchor.verify_party(&der, began).is_ok()
-            || anchor.verify_coordinator(&der, &[], began).is_ok()
-            || anchor.verify_server::<&[u8]>(&der, &[], began).is_ok())
     }
 
     /// Makes the revocation list (PEM) of these certificates, given by their serial numbers in hexadecimal digits as
@@ -361,6 +352,12 @@ impl CertificateAuthority {
                     ExtendedKeyUsagePurpose::ServerAuth,
                 ];
             }
+            Kind::Operator => {
+                params.subject_alt_names = vec![dns_name(name)?];
+                let usages = OPERATOR_USAGES.to_vec();
+                let usages = CustomExtension::from_oid_content(EXTENDED_KEY_USAGE, usages);
+                params.custom_extensions = vec![usages];
+            }
         }
         let certificate = params
             .signed_by(key, &self.issuer()?)
@@ -371,6 +368,26 @@ impl CertificateAuthority {
     fn issuer(&self) -> Result<Issuer<'static, Signer<'_>>, CryptoError> {
         Issuer::from_ca_cert_der(&self.certificate, Signer(&self.key)).map_err(issue("issuer"))
     }
+}
+
+/// Whether the CA of a certificate (PEM) has signed another one (PEM): of a party, a coordinator, a server that computes with
+/// one, or an operator. It may have expired or been revoked since.
+///
+/// # Errors
+///
+/// [`CryptoError::Pem`] if one of them is no certificate, or the first is not a CA's.
+pub fn has_signed(authority: &str, certificate: &str) -> Result<bool, CryptoError> {
+    let refuse = |why| CryptoError::Pem {
+        what: "certificate",
+        why,
+    };
+    let began = describe(certificate)?.not_before;
+    let der = first_certificate(certificate).map_err(refuse)?;
+    let anchor = TrustAnchor::from_pem(authority, None)?;
+    Ok(anchor.verify_party(&der, began).is_ok()
+        || anchor.verify_coordinator(&der, &[], began).is_ok()
+        || anchor.verify_server::<&[u8]>(&der, &[], began).is_ok()
+        || anchor.verify_operator(&der, began).is_ok())
 }
 
 /// The first certificate of a PEM text.

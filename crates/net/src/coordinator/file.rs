@@ -5,6 +5,7 @@
 //! listen = "0.0.0.0:9443"
 //! certificate = "coordinator.pem"   # paths are relative to this file
 //! key = "coordinator.key"
+//! key_passphrase_file = "key.pass"  # if the key is encrypted: a file whose first line is its passphrase
 //! ca = "ca.pem"
 //! revoked = "revoked.pem"           # optional
 //! store = "blindsum.db"
@@ -47,7 +48,7 @@ use super::first_model::read_model;
 use super::{Config, JobConfig};
 use crate::follower::FollowerConfig;
 use crate::paths::{check_path, check_store, read_text};
-use crate::{CredentialFiles, Credentials, Limits, Membership, NetError, Room};
+use crate::{CredentialFiles, Credentials, Limits, Membership, NetError, Passphrase, Room};
 
 /// A configuration as it is written in a file, before the files that it names are read.
 #[derive(Clone, Debug, Deserialize)]
@@ -59,6 +60,8 @@ pub struct ConfigFile {
     pub certificate: Option<PathBuf>,
     /// Its private key, PEM.
     pub key: Option<PathBuf>,
+    /// A file whose first line is the passphrase of the key.
+    pub key_passphrase_file: Option<PathBuf>,
     /// The CA of its parties, PEM.
     pub ca: Option<PathBuf>,
     /// The CA's revocation list, PEM.
@@ -97,6 +100,7 @@ impl Default for ConfigFile {
             listen: "127.0.0.1:9443".into(),
             certificate: None,
             key: None,
+            key_passphrase_file: None,
             ca: None,
             revoked: None,
             store: None,
@@ -208,6 +212,7 @@ impl ConfigFile {
         let given = [
             ("certificate", &self.certificate),
             ("key", &self.key),
+            ("key_passphrase_file", &self.key_passphrase_file),
             ("ca", &self.ca),
             ("revoked", &self.revoked),
             ("membership_certificate", &self.membership_certificate),
@@ -270,7 +275,12 @@ impl ConfigFile {
                 None => None,
             },
         };
-        files.read()
+        let passphrase = match &self.key_passphrase_file {
+            Some(_) => Some(file("key_passphrase_file", &self.key_passphrase_file)?),
+            None => None,
+        };
+        let passphrase = passphrase.as_deref().map(Passphrase::read).transpose()?;
+        files.read_with(passphrase)
     }
 
     /// The jobs with their models, each of which is read once its job is known to fit.

@@ -15,7 +15,7 @@ mod words;
 use std::sync::Arc;
 
 pub(crate) use clients::{RefusedCertificate, noting_refusals};
-pub use files::CredentialFiles;
+pub use files::{CredentialFiles, Passphrase};
 pub(crate) use own::{Accepting, CoordinatorSide, EtcdSide, OwnIdentity, PartySide, ServerSide};
 pub use renewed::Reload;
 pub(crate) use renewed::Renewed;

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tracing::{error, info};
 
 use super::Credentials;
-use super::files::Seen;
+use super::files::{Seen, Source};
 use crate::NetError;
 use crate::system::WallClock;
 
@@ -94,7 +94,7 @@ impl<T> Renewed<T> {
             return;
         }
         state.seen = seen;
-        match self.renew(&source.files) {
+        match self.renew(&source) {
             Ok((credentials, made)) => {
                 info!("certificate, key, CA and revocation list read again");
                 state.credentials = credentials;
@@ -106,9 +106,9 @@ impl<T> Renewed<T> {
         }
     }
 
-    fn renew(&self, files: &super::CredentialFiles) -> Result<(Credentials, T), NetError> {
+    fn renew(&self, source: &Source) -> Result<(Credentials, T), NetError> {
         let clock = self.clock.clone();
-        let credentials = files.clone().read()?.with_clock(clock);
+        let credentials = source.again()?.with_clock(clock);
         let anchor = credentials.anchor()?;
         let made = (self.make)(&credentials, &anchor)?;
         self.anchor.replace(anchor);

@@ -193,3 +193,53 @@ async fn a_refused_certificate_is_noted_with_its_name_where_the_ca_signed_it() {
         "{said}"
     );
 }
+
+/// Files of a coordinator whose key is encrypted.
+#[test]
+fn an_encrypted_key_is_read_with_its_passphrase_and_again_after_a_renewal() {
+    let mut pki = Pki::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut write = |passphrase: &str| {
+        let own = pki.coordinator();
+        let key = blindsum_crypto::encrypted::encrypt(&own.key, passphrase, &mut pki.rng).unwrap();
+        std::fs::write(path("own.pem"), &own.certificate).unwrap();
+        std::fs::write(path("own.key"), key).unwrap();
+        std::fs::write(path("ca.pem"), &own.ca).unwrap();
+        own.certificate
+    };
+    write("correct horse");
+    let files = CredentialFiles {
+        certificate: path("own.pem"),
+        key: path("own.key"),
+        ca: path("ca.pem"),
+        revoked: None,
+    };
+    let refused = |read: Result<Credentials, NetError>| {
+        let error = read
+            .and_then(|read| read.private_key().map(drop))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("own.key"), "{error}");
+        error
+    };
+    assert!(refused(files.clone().read()).contains("no passphrase is given"));
+    let wrong = Passphrase::new("wrong horse");
+    assert!(refused(files.clone().read_with(Some(wrong))).contains("the passphrase is wrong"));
+    std::fs::write(path("words"), "correct horse\r\nsecond line\n").unwrap();
+    let read = files
+        .read_with(Some(Passphrase::read(&path("words")).unwrap()))
+        .unwrap();
+    let read = read.with_clock(WallClock::new(|| NOW * 1000));
+    let side = Renewed::new(read, CoordinatorSide::new).unwrap();
+    let first = side.current();
+    // A new key under the same passphrase counts, one under another does not.
+    write("correct horse");
+    let second = side.current();
+    assert!(!Arc::ptr_eq(&first, &second));
+    write("another horse");
+    assert!(Arc::ptr_eq(&second, &side.current()));
+    std::fs::write(path("words"), "\nsecond line").unwrap();
+    let empty = Passphrase::read(&path("words")).err().unwrap().to_string();
+    assert!(empty.contains("has an empty first line"), "{empty}");
+}

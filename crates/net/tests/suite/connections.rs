@@ -183,6 +183,24 @@ fn case_59_certificates_of_no_role_and_of_two_are_refused_on_both_sides() {
     honest_round_works(&pki, &coordinator);
 }
 
+/// Case 59: an operator's certificate, too, is for its one role, and that is in no job.
+#[test]
+fn case_59_an_operator_s_certificate_is_refused_on_both_sides() {
+    let pki = Pki::new(60);
+    let coordinator = coordinator(&pki);
+    let operator = |name: &str| pki.issue(name, &Kind::Operator, Validity::days(now() - 60, 1));
+    let own = party_config(&coordinator.url(), operator("a"));
+    refused(
+        own,
+        &["client authentication as its only extended key usage"],
+    );
+    assert_ne!(foreign_client_hears(&coordinator, &operator("a")), "let in");
+    let fake = Fake::with(&pki, operator("localhost"));
+    let error = refused(party_config(&fake.url(), pki.party("b")), &[]);
+    assert!(matches!(error, NetError::Tls { .. }), "{error}");
+    honest_round_works(&pki, &coordinator);
+}
+
 #[test]
 fn case_32_without_a_certificate_nobody_is_let_in() {
     let pki = Pki::new(7);

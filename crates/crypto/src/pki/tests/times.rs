@@ -91,24 +91,46 @@ fn a_signed_name_is_told_of_revoked_and_expired_certificates_and_of_no_others() 
     assert_eq!(anchor.signed_name(b"nothing"), None);
 }
 
-#[test]
-fn a_request_with_a_common_name_alone_says_which_name_it_lacks() {
-    let ca = authority(Algorithm::Ed25519);
+/// A request as other tools make it.
+fn with_common_names(names: &[&str], alternatives: Vec<rcgen::SanType>) -> String {
     let key = IdentityKey::generate(Algorithm::P256, &mut rng(22)).unwrap();
     let mut params = CertificateParams::default();
-    params.distinguished_name = common_name("hospital-o");
-    let request = params
-        .serialize_request(&Signer(&key))
-        .unwrap()
-        .pem()
-        .unwrap();
-    let error = ca
-        .sign_request(&request, "hospital-o", &Kind::Party, year(), &mut rng(23))
+    params.distinguished_name = DistinguishedName::new();
+    params
+        .distinguished_name
+        .push(DnType::OrganizationName, "Hospitals");
+    for name in names {
+        params.distinguished_name.push(DnType::CommonName, *name);
+    }
+    params.subject_alt_names = alternatives;
+    let request = params.serialize_request(&Signer(&key)).unwrap();
+    request.pem().unwrap()
+}
+
+#[test]
+fn a_request_with_a_common_name_alone_is_for_that_name() {
+    let ca = authority(Algorithm::Ed25519);
+    let sign =
+        |request: &str| ca.sign_request(request, "hospital-o", &Kind::Party, year(), &mut rng(23));
+    let certificate = sign(&with_common_names(&["hospital-o"], vec![])).unwrap();
+    let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
+    let party = anchor.verify_party(&der(&certificate), NOW).unwrap();
+    assert_eq!(party.name, "hospital-o");
+    // Nothing else of the subject goes into the certificate.
+    assert_eq!(describe(&certificate).unwrap().subject, "CN=hospital-o");
+    let error = sign(&with_common_names(&["hospital-p"], vec![]))
         .unwrap_err()
         .to_string();
-    assert!(error.contains("must ask for DNS:hospital-o"), "{error}");
     assert!(
-        error.contains("-addext \"subjectAltName=DNS:hospital-o\""),
+        error.contains("asks for [CN=hospital-p], must ask for DNS:hospital-o"),
         "{error}"
     );
+    assert!(error.contains("-subj \"/CN=hospital-o\""), "{error}");
+    assert!(sign(&with_common_names(&[], vec![])).is_err());
+    // Where there are other names, they count.
+    let other = vec![dns_name("hospital-p").unwrap()];
+    let error = sign(&with_common_names(&["hospital-o"], other))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("asks for [DNS:hospital-p]"), "{error}");
 }

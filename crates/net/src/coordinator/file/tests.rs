@@ -85,11 +85,51 @@ fn errors_name_the_field() {
     };
     assert!(error.contains("protocl"), "{error}");
 }
+
+#[test]
+fn the_passphrase_of_the_key_comes_from_its_file() {
+    use blindsum_crypto::encrypted::encrypt;
+    use blindsum_crypto::sign::{Algorithm, IdentityKey};
+    let mut rng = <rand_chacha::ChaCha20Rng as rand_core::SeedableRng>::seed_from_u64(1);
+    let key = IdentityKey::generate(Algorithm::Ed25519, &mut rng).unwrap();
+    let plain = key.to_pem().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("own.pem", "");
+    write(
+        "own.key",
+        &encrypt(&plain, "correct horse", &mut rng).unwrap(),
+    );
+    write(
+        "blindsumd.toml",
+        "certificate = 'own.pem'\nkey = 'own.key'\nca = 'own.pem'\n",
+    );
+    let path = folder.path().join("blindsumd.toml");
+    let with = |setting: &str| {
+        let file = ConfigFile::read(Some(&path), &[setting.to_owned()]).unwrap();
+        file.credentials().map_err(|error| error.to_string())
+    };
+    write("words", "correct horse\n");
+    assert_eq!(**with("key_passphrase_file='words'").unwrap().key, *plain);
+    write("words", "wrong horse\n");
+    let error = with("key_passphrase_file='words'").err().unwrap();
+    assert!(
+        error.contains("own.key") && error.contains("passphrase is wrong"),
+        "{error}"
+    );
+    let error = with("key_passphrase_file='none'").err().unwrap();
+    assert!(
+        error.contains("key_passphrase_file") && error.contains("none"),
+        "{error}"
+    );
+}
+
 #[test]
 fn names_of_files_are_not_empty() {
     let fields = [
         "certificate",
         "key",
+        "key_passphrase_file",
         "ca",
         "revoked",
         "membership_certificate",
