@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from blindsum.rounds import Clipped, Leftover, Round, RoundResult, Timings
     from blindsum.server import Server
     from blindsum.session import Policy, Session, join
-    from blindsum.simulation import (
+    from blindsum.simulation import simulate
+    from blindsum.simulation_result import (
         Excluded,
         KeySetupReport,
         ServerReport,
         SimulationResult,
         StageReport,
-        simulate,
     )
     from blindsum.spec import JobSpec, protocols
     from blindsum.tables import Tensor
@@ -104,11 +104,11 @@ _HOME = {
     "StoreError": "errors",
     "SubmitError": "errors",
     "WaitTimeoutError": "errors",
-    "KeySetupReport": "simulation",
-    "ServerReport": "simulation",
-    "Excluded": "simulation",
-    "SimulationResult": "simulation",
-    "StageReport": "simulation",
+    "KeySetupReport": "simulation_result",
+    "ServerReport": "simulation_result",
+    "Excluded": "simulation_result",
+    "SimulationResult": "simulation_result",
+    "StageReport": "simulation_result",
     "simulate": "simulation",
     "JobSpec": "spec",
     "Step": "plan",

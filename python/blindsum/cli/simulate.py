@@ -16,7 +16,7 @@ from blindsum.lies import LIES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from blindsum.simulation import KeySetupReport, ServerReport, SimulationResult
+    from blindsum.simulation_result import KeySetupReport, ServerReport, SimulationResult
     from blindsum.spec import JobSpec
 
 EXAMPLES = """\
