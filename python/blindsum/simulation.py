@@ -13,6 +13,7 @@ from blindsum.arrays import IntegerVector, Vector, as_integers, as_vector, is_ma
 from blindsum.errors import ConfigError, InputError
 from blindsum.lies import Lie
 from blindsum.options import Integers
+from blindsum.origin import origin
 from blindsum.simulation_result import SimulationResult, simulated
 from blindsum.sparse import warn_once_if_rarely_opened
 from blindsum.spec import JobSpec
@@ -107,21 +108,26 @@ def simulate(
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")
     warn_once_if_rarely_opened(spec)
-    run = _native.simulate(
-        spec.to_json(),
-        vectors,
-        None if weights is None or vectors is None else _weights(spec, weights, len(vectors)),
-        checks.fraction("drop", drop),
-        _drops(drop_at, spec),
-        checks.seconds("latency", latency),
-        checks.setting("liars", liars, 0, checks.PARTIES),
-        lie,
-        checks.setting("rounds", rounds, 1, checks.ROUNDS),
-        checks.setting("seed", seed, 0, checks.SEEDS),
-        checks.setting("threads", threads, 1, checks.THREADS),
-        progress,
-    )
-    return simulated(json.loads(run.report), run.mean, run.sums)
+    scenario: dict[str, Any] = {
+        "drop": checks.fraction("drop", drop),
+        "drop_at": _drops(drop_at, spec),
+        "latency": checks.seconds("latency", latency),
+        "liars": checks.setting("liars", liars, 0, checks.PARTIES),
+        "lie": lie,
+        "rounds": checks.setting("rounds", rounds, 1, checks.ROUNDS),
+        "seed": checks.setting("seed", seed, 0, checks.SEEDS),
+        "threads": checks.setting("threads", threads, 1, checks.THREADS),
+    }
+    whole = None if weights is None or vectors is None else _weights(spec, weights, len(vectors))
+    made_by = {
+        "job_hash": spec.hash,
+        "spec": spec.to_dict(),
+        "parameters": spec.parameters,
+        "scenario": {**scenario, "updates": "random" if vectors is None else "given"},
+        "origin": origin(),
+    }
+    run = _native.simulate(spec.to_json(), vectors, whole, **scenario, progress=progress)
+    return simulated(json.loads(run.report), run.mean, run.sums, made_by)
 
 
 def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector] | list[IntegerVector]:

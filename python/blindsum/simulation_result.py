@@ -224,20 +224,30 @@ class SimulationResult(Comparable):
     mean: NDArray[np.float64] | None
     sum: Sums | None
     _report: Mapping[str, Any] = field(repr=False)
+    _made_by: Mapping[str, Any] = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole report as plain data, without ``mean`` and ``sum``.
 
         Where several rounds were asked for, ``rounds`` holds all of them, each with the key set-up that
-        came before it.
+        came before it. ``spec``, ``job_hash`` and ``parameters`` are those of the job, ``scenario`` has the
+        arguments of :func:`simulate` with the seed, and ``origin`` says by which version of this package, in
+        which build, on which machine and when the numbers were made. :func:`simulate_again` repeats the
+        simulation from a JSON file of all this.
         """
-        return dict(self._report)
+        return {**self._report, **self._made_by}
 
 
 def simulated(
-    report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums | None
+    report: dict[str, Any],
+    mean: NDArray[np.float64] | None,
+    sums: Sums | None,
+    made_by: Mapping[str, Any],
 ) -> SimulationResult:
-    """The result of the core's report, with mean and sum where there are any."""
+    """The result of the core's report, with mean and sum where there are any.
+
+    ``made_by`` is what repeats it, and where it comes from, as :meth:`SimulationResult.to_dict` has it.
+    """
     rounds = report.get("rounds") or [report]
     plain = {name: report[name] for name in SimulationResult.__dataclass_fields__ if name not in _MADE_HERE}
     plain["error_bound"] = report.get("error_bound")
@@ -265,6 +275,7 @@ def simulated(
         mean=mean,
         sum=sums,
         _report=report,
+        _made_by=made_by,
     )
 
 
@@ -281,6 +292,7 @@ _MADE_HERE = (
         "mean",
         "sum",
         "_report",
+        "_made_by",
     ),
     *("clipped", "clipped_by_party", "scaled_by_party"),
 )

@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
             progress=lambda done, _total, text: bar.update(done, text),
         )
     if options.json:
-        print(json.dumps({"job_hash": spec.hash, **result.to_dict()}))
+        print(json.dumps(result.to_dict()))
     else:
         _show(result, spec)
     if _wrong_rounds(result):
