@@ -376,10 +376,16 @@ def test_pictures_have_every_protocol_and_are_the_same_again(table, tmp_path):
     for path in found.plot(tmp_path):
         text = path.read_text()
         assert text == (folder / path.name).read_text()
-        for name in ("plain", "secagg+:neighbours=9", "mpc3", "peak memory, bytes"):
+        for name in ("plain", "secagg+:neighbours=9", "mpc3", "peak memory"):
             assert name in text
     alone = bs.sweep(protocol=["plain", "secagg"], parties=4, dim=10)
     assert [path.name for path in alone.plot(tmp_path)] == ["by-protocol.svg"]
+    aborted = bs.sweep(protocol=["plain", "secagg"], parties=[4, 10], dim=10, drop=0.5)
+    (picture,) = aborted.plot(tmp_path / "aborted")
+    assert "no run has a sum" not in picture.read_text()
+    aborted = bs.sweep(protocol=["secagg"], parties=[4, 10], dim=10, drop=0.5)
+    (picture,) = aborted.plot(tmp_path / "aborted")
+    assert "no run has a sum" in picture.read_text()
     nothing = bs.sweep(protocol="secagg", parties=[1, 2], dim=10)
     assert nothing.plot(tmp_path) == []
     assert "impossible" in nothing.to_markdown()

@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from blindsum.comparison.columns import Row
 from blindsum.comparison.grid import Grid
@@ -17,8 +18,8 @@ from blindsum.comparison.summary import AXIS_NAMES, median
 QUANTITIES = {
     "party_ms": "one party, CPU ms",
     "coordinator_ms": "coordinator, CPU ms",
-    "up_bytes_per_party": "a party sends, bytes",
-    "peak_bytes": "peak memory, bytes",
+    "up_bytes_per_party": "a party sends",
+    "peak_bytes": "peak memory",
     "virtual_seconds": "simulated network, s",
 }
 
@@ -111,12 +112,23 @@ def _bars(grid: Grid, rows: Sequence[Row], shown: Sequence[str]) -> Figure:
 
 def _scales(place: Any, rows: Iterable[Row], axis: str, name: str) -> None:
     found = [(row[axis], row[name]) for row in rows if row["outcome"] == "sum" and row[name] is not None]
-    for number, scale in enumerate((place.set_xscale, place.set_yscale)):
-        values = [pair[number] for pair in found]
-        if values and min(values) > 0 and max(values) > WIDE * min(values):
-            scale("log")
-        elif number == 1:
-            place.set_ylim(bottom=0)
+    if not found:
+        place.text(0.5, 0.5, "no run has a sum", transform=place.transAxes, ha="center")
+        place.set(xticks=[], yticks=[])
+        return
+    sizes, values = zip(*found, strict=True)
+    if _is_wide(sizes):
+        place.set_xscale("log")
+    if _is_wide(values):
+        place.set_yscale("log")
+    else:
+        place.set_ylim(0, 1.1 * max(values) or 1)
+    if name.endswith(("_bytes", "_bytes_per_party")):
+        place.yaxis.set_major_formatter(EngFormatter("B"))
+
+
+def _is_wide(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) > WIDE * min(values)
 
 
 def _panels(count: int, columns: int) -> tuple[Figure, list[list[Any]]]:

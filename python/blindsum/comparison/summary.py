@@ -57,13 +57,15 @@ def median(rows: Iterable[Row], name: str) -> float | None:
 
 
 def lines(grid: Grid, rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
-    """Header and lines of the table: the axes that vary, how runs ended, and medians."""
+    """Header and lines of the table: the axes that vary, how runs ended, and medians of those with a sum."""
     axes = [name for name in AXES if name == "protocol" or name in grid.varying()]
     header = [*(AXIS_NAMES[name] for name in axes), "outcome", *(title for _, title, _ in MEASURES)]
     table = []
     for values, same in combinations(rows).items():
         of_axes = [str(value) for name, value in zip(AXES, values, strict=True) if name in axes]
-        cells = ["" if (value := median(same, name)) is None else text(value) for name, _, text in MEASURES]
+        summed = [row for row in same if row["outcome"] == "sum"]
+        medians = [(median(summed, name), text) for name, _, text in MEASURES]
+        cells = ["" if value is None else text(value) for value, text in medians]
         table.append([*of_axes, outcome(same), *cells])
     return header, table
 
@@ -122,8 +124,8 @@ def markdown(grid: Grid, rows: Sequence[Row]) -> str:
         f"# Comparison of {', '.join(f'`{name}`' for name in grid.protocol)}",
         "\n".join(f"* {line}" for line in head(grid, rows)),
         markdown_table(header, table),
-        "Numbers are medians of the runs of a line. ms is CPU work; virtual s is the simulated network, "
-        "without work; peak memory is that of the run's own process. To repeat a run, give its number: "
+        "Numbers are medians of the runs of a line that have a sum. ms is CPU work; virtual s is the simulated "
+        "network, without work; peak memory is that of the run's own process. To repeat a run, give its number: "
         "`blindsum simulate --repeat runs.csv:NUMBER`.",
     ]
     if reasons := without_sum(rows):
