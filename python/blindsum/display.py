@@ -1,4 +1,4 @@
-"""How objects show themselves in a notebook: small tables that take the colours of the page.
+"""How objects show themselves: small tables in a notebook, in the colours of the page, and a line elsewhere.
 
 Everything is escaped. Nothing of an update, a model, a key or a path is in them, as notebooks are passed on.
 """
@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-_CELL = "text-align:left;vertical-align:top;padding:1px 10px 1px 0;background:none;color:inherit"
-
 MAX_TEXT = 300
 """Letters of a cell; what is longer ends in …"""
 
+MAX_NAMES = 8
+"""Names of a list; how many more there are is said."""
+
+_LEFT = 'style="text-align:left"'
+
 
 class Shown:
-    """What shows itself in a notebook, and as a line, by what :meth:`_shown` gives."""
+    """What shows itself by names and values; ``None`` is left out."""
 
     def _shown(self) -> Mapping[str, object]:
         """What is shown, by its name."""
@@ -24,12 +27,18 @@ class Shown:
     def _repr_html_(self) -> str:
         return html_pairs(f"blindsum.{type(self).__name__}", self._shown())
 
+    def __repr__(self) -> str:
+        pairs = ", ".join(
+            f"{name}: {_short(value)}" for name, value in self._shown().items() if value is not None
+        )
+        return f"<blindsum.{type(self).__name__} {pairs}>"
+
 
 def html_pairs(title: str, pairs: Mapping[str, object]) -> str:
     """Names and values as a table of two columns; what is ``None`` is left out."""
-    rows = [[name, value] for name, value in pairs.items() if value is not None]
+    rows = [(name, value) for name, value in pairs.items() if value is not None]
     lines = "".join(f"<tr>{_cell('th', name)}{_cell('td', value)}</tr>" for name, value in rows)
-    return f"<table><caption {_LEFT}>{escape(title)}</caption><tbody>{lines}</tbody></table>"
+    return f"<table>{_caption(title)}<tbody>{lines}</tbody></table>"
 
 
 def html_table(
@@ -39,15 +48,21 @@ def html_table(
     top = "".join(_cell("th", name) for name in header)
     lines = "".join(f"<tr>{''.join(_cell('td', value) for value in row)}</tr>" for row in rows)
     below = "".join(f"<div>{escape(_short(note))}</div>" for note in notes)
-    caption = f"<caption {_LEFT}>{escape(title)}</caption>"
-    return f"<table>{caption}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>{below}"
+    return f"<table>{_caption(title)}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>{below}"
 
 
-_LEFT = 'style="text-align:left"'
+def names_text(names: Sequence[str]) -> str:
+    """Names of parties, the first ones of many."""
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _caption(title: str) -> str:
+    return f"<caption {_LEFT}><b>{escape(title)}</b></caption>"
 
 
 def _cell(tag: str, value: object) -> str:
-    return f'<{tag} style="{_CELL}">{escape(_short(value))}</{tag}>'
+    return f"<{tag} {_LEFT}>{escape(_short(value))}</{tag}>"
 
 
 def _short(value: object) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum.arrays import Sums
+from blindsum.display import Shown, html_table
 from blindsum.equality import Comparable
 from blindsum.rounds import Leftover
 
@@ -126,7 +127,7 @@ class Excluded:
 
 
 @dataclass(frozen=True, eq=False)
-class SimulationResult(Comparable):
+class SimulationResult(Comparable, Shown):
     """How a simulation ended. Fields of a round are those of the last one.
 
     Attributes
@@ -236,6 +237,40 @@ class SimulationResult(Comparable):
         simulation from a JSON file of all this.
         """
         return {**self._report, **self._made_by}
+
+    def _shown(self) -> dict[str, object]:
+        is_sum = self.outcome == "sum"
+        unclipped = self.max_abs_error_unclipped
+        clipping = (
+            f"; {unclipped:.2e} against unclipped updates" if unclipped is not None and self.clipped else ""
+        )
+        error = None if self.max_abs_error is None else f"{self.max_abs_error:.2e}{clipping}"
+        return {
+            "job": f"{self.protocol}, {self.parties} parties, {self.dim} coordinates",
+            "outcome": self.outcome if self.fault is None else f"{self.outcome}: {self.fault}",
+            "survivors": self.survivors if is_sum else None,
+            "sum": ("exact" if self.exact else "WRONG") if is_sum else None,
+            "largest error of the mean": error,
+            "clipped coordinates": self.clipped or None,
+            "found to lie": ", ".join(f"party {one.party}: {one.test}" for one in self.excluded) or None,
+            "simulated network": f"{self.virtual_seconds:g} s",
+            "seed": self._made_by["scenario"]["seed"],
+        }
+
+    def _repr_html_(self) -> str:
+        header = ["stage", "party ms (median / max)", "coordinator ms", "up per party", "down per party"]
+        rows = [_stage_cells(stage) for stage in self.stages]
+        return super()._repr_html_() + html_table("what it cost", header, rows)
+
+
+def _stage_cells(stage: StageReport) -> list[str]:
+    return [
+        stage.name,
+        f"{stage.client_ms.median:.2f} / {stage.client_ms.max:.2f}",
+        f"{stage.server_ms:.2f}",
+        f"{stage.up_bytes.median:.0f} B",
+        f"{stage.down_bytes.median:.0f} B",
+    ]
 
 
 def simulated(

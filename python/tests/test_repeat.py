@@ -197,7 +197,7 @@ def test_updates_that_were_given_are_given_again(report):
     updates = np.full((3, 4), 0.5)
     path, _ = report(spec, updates, weights=[1, 2, 3])
     with pytest.raises(
-        bs.InputError, match="of updates that were given, and are in no file; give them again"
+        bs.InputError, match="of updates that were given, and no file has them; give them again"
     ):
         bs.simulate_again(path)
     assert bs.simulate_again(path, updates=updates, weights=[1, 2, 3]).same

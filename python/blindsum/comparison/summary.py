@@ -124,9 +124,9 @@ def markdown(grid: Grid, rows: Sequence[Row]) -> str:
         f"# Comparison of {', '.join(f'`{name}`' for name in grid.protocol)}",
         "\n".join(f"* {line}" for line in head(grid, rows)),
         markdown_table(header, table),
-        "Numbers are medians of the runs of a line that have a sum. ms is CPU work; virtual s is the simulated "
-        "network, without work; peak memory is that of the run's own process. To repeat a run, give its number: "
-        "`blindsum simulate --repeat runs.csv:NUMBER`.",
+        "Numbers are medians of the runs of a line that have a sum. ms is CPU work; virtual s is the "
+        "simulated network, without work; peak memory is that of the run's own process. To repeat a run, "
+        "give its number: `blindsum simulate --repeat runs.csv:NUMBER`.",
     ]
     if reasons := without_sum(rows):
         parts += ["## Runs without a sum", "\n".join(f"* {line}" for line in reasons)]
