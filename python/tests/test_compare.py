@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -416,6 +417,14 @@ def test_tables_that_were_changed_are_named_by_line_and_column(table):
         read_csv(text.replace("\n2,", "\nx,", 1))
     with pytest.raises(bs.InputError, match=r"column party_ms: is missing"):
         read_csv(text.replace("party_ms,", "client_ms,", 1))
+
+
+def test_the_page_says_what_every_column_holds():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "comparing.md").read_text()
+    lines = [line for line in page.splitlines() if re.match(r"\| `\w+` \| .* \| (yes)? \|$", line)]
+    assert lines == [
+        f"| `{column.name}` | {column.meaning} | {'yes' if column.repeats else ''} |" for column in COLUMNS
+    ]
 
 
 # --- the command
