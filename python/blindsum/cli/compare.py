@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
 from blindsum.cli.files import named
@@ -39,16 +40,22 @@ def add(parser: argparse.ArgumentParser) -> None:
         "bytes, memory and whether the sum was exact."
     )
     parser.epilog = EXAMPLES
+    add_arguments(parser, required=True)
+    parser.set_defaults(run=lambda options: compare(options, {}))
+
+
+def add_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
+    """Add the arguments that :func:`compare` reads; without ``required`` none of the axes must be given."""
     grid = parser.add_argument_group("the grid; several values are separated by commas")
+    text = "protocols, also as NAME:OPTION=VALUE"
+    grid.add_argument("--protocol", required=required, type=_texts, metavar="P", help=text)
+    grid.add_argument("--parties", required=required, type=_whole, metavar="N", help="parties of a round")
     grid.add_argument(
-        "--protocol", required=True, type=_texts, metavar="P", help="protocols, also as NAME:OPTION=VALUE"
+        "--dim", required=required, type=_whole, metavar="D", help="coordinates of an update, also as 1e5"
     )
-    grid.add_argument("--parties", required=True, type=_whole, metavar="N", help="parties of a round")
-    grid.add_argument("--dim", required=True, type=_whole, metavar="D", help="coordinates of an update")
     grid.add_argument(
         "--drop",
         type=_numbers,
-        default=[0.0],
         metavar="F",
         help="fractions of the parties that vanish before the input stage (default 0)",
     )
@@ -56,7 +63,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     grid.add_argument(
         "--latency",
         type=_numbers,
-        default=[0.0],
         metavar="SECONDS",
         help="what every message takes in virtual time (default 0)",
     )
@@ -67,36 +73,34 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="OPTION=VALUE",
         help="an option of all jobs, e.g. --set dropout=0.3 --set adversary=semi-honest",
     )
-    parser.add_argument(
-        "--repeat",
-        type=int,
-        default=1,
-        metavar="N",
-        help="runs of each combination, with other seeds (default 1)",
-    )
+    text = "runs of each combination, with other seeds (default 1)"
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help=text)
     parser.add_argument(
         "--seed", type=int, default=0, help="of the first run of each combination (default 0)"
     )
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="runs side by side (default: one a core; 1 for times to quote)"
     )
-    parser.add_argument("--out", required=True, type=named, metavar="DIR", help="folder of the table")
+    parser.add_argument("--out", required=required, type=named, metavar="DIR", help="folder of the table")
     parser.add_argument(
         "--write",
         type=_texts,
         metavar="FORMATS",
         help="beside CSV some of markdown, svg, parquet (default: those whose packages are installed)",
     )
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Compare and report."""
+def compare(options: argparse.Namespace, grid: Mapping[str, Any]) -> int:
+    """Compare and report.
+
+    ``grid`` has arguments of :func:`blindsum.sweep` for what no flag says.
+    """
     from blindsum.comparison.grid import AXES, Grid
     from blindsum.comparison.sweeps import sweep
 
-    settings = dict(map(_setting, options.set))
-    asked = {name: getattr(options, name) for name in (*AXES, "repeat", "seed")} | {"settings": settings}
+    settings = {**grid.get("settings", {}), **dict(map(_setting, options.set))}
+    given = {name: value for name in AXES if (value := getattr(options, name)) is not None}
+    asked = {**grid, **given, "repeat": options.repeat, "seed": options.seed, "settings": settings}
     flags = (*AXES, "repeat", "seed", "jobs", "out", "write")
     with named_as_flags(*flags, **{f"settings.{name}": f"--set {name}" for name in settings}):
         total = len(Grid.of(**asked))
