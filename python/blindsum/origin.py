@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from blindsum import _native
@@ -26,6 +27,7 @@ def build() -> str:
     return f"{_native.build_profile}{features}"
 
 
+@cache
 def machine() -> str:
     """The processor, as the system names it."""
     try:

@@ -42,7 +42,7 @@ COLUMNS = (
     Column("drop", float, "fraction of the parties that vanishes before the input stage"),
     Column("bits", int, "bits of a value; empty where the encoding has no such option"),
     Column("latency", float, "virtual seconds that every message takes"),
-    Column("repeat", int, "the how manieth run of its kind, from 1 on"),
+    Column("repeat", int, "which of the runs with these values it is, from 1 on"),
     Column("seed", int, "seed of every random number"),
     Column("outcome", str, "`sum`, `abort`, `impossible` or `error`", True),
     Column("reason", str, "why there is no sum", True),

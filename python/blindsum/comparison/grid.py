@@ -44,7 +44,7 @@ class Cell:
     latency : float
         Seconds of virtual time that a message takes.
     repeat : int
-        The how manieth run of its kind, from 1 on.
+        Which of the runs with these values it is, from 1 on.
     seed : int
         Seed of every random number of this run.
     """
