@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +14,8 @@ import pytest
 
 import blindsum as bs
 from blindsum.cli import main
+from blindsum.comparison import runs, workers
 from blindsum.comparison import table as tables
-from blindsum.comparison import workers
 from blindsum.comparison.columns import COLUMNS, NAMES, read_csv, write_csv
 from blindsum.comparison.folder import Folder
 from blindsum.comparison.grid import Grid
@@ -232,6 +233,22 @@ def test_runs_that_failed_run_again(fragile, tmp_path, monkeypatch):
     again = bs.sweep(**asked)
     assert [row["outcome"] for row in again.rows] == ["sum", "sum"]
     assert fragile.read_text().split().count("3") == 1
+
+
+def test_processes_that_end_before_they_are_told_anything_are_errors(monkeypatch):
+    def late(*arguments):
+        time.sleep(0.5)
+        return request(*arguments)
+
+    request = runs.request
+    monkeypatch.setattr(workers.sys, "executable", shutil.which("false"))
+    monkeypatch.setattr(runs, "request", late)
+    found = bs.sweep(**SMALL)
+    assert [(row["outcome"], row["reason"]) for row in found.rows] == 2 * [
+        ("error", "the process of the run failed with no message: repeat the run to see more")
+    ]
+    monkeypatch.setattr(workers.sys, "executable", "/nothing/here")
+    assert "no process could be started for the run: No such file" in bs.sweep(**SMALL).rows[0]["reason"]
 
 
 def test_a_process_of_a_run_ends_with_whoever_started_it():

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import IO, Any, Self
@@ -31,7 +32,7 @@ class Workers:
         self._grid = grid
         self._jobs = jobs
         self._threads = ThreadPoolExecutor(jobs)
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self._ended = False
 
@@ -97,7 +98,7 @@ class Workers:
             errors.seek(0)
             return _failed(process.returncode, errors.read())
 
-    def _start(self, errors: IO[str]) -> subprocess.Popen[str] | None:
+    def _start(self, errors: IO[str]) -> subprocess.Popen[bytes] | None:
         with self._lock:
             if self._ended:
                 return None
@@ -107,8 +108,8 @@ class Workers:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                text=True,
-                encoding="utf-8",
+                # What is written is out: a process that is dead is seen then, and not when its pipe is closed.
+                bufsize=0,
                 # Ctrl-C reaches this process only, which then ends the others.
                 start_new_session=True,
             )
@@ -120,20 +121,17 @@ def _put(done: queue.SimpleQueue[tuple[Cell, Future[Any]]], cell: Cell, ended: F
     done.put((cell, ended))
 
 
-def _talk(process: subprocess.Popen[str], asked: str) -> str:
+def _talk(process: subprocess.Popen[bytes], asked: str) -> str:
     """Tell a process what to run, and wait for what it says and for its end."""
     assert process.stdin is not None
     assert process.stdout is not None
     # Standard input stays open meanwhile: where it closes, the process ends.
     with process:
-        try:
-            process.stdin.write(asked)
-            process.stdin.flush()
-        except BrokenPipeError:
-            pass
-        said = process.stdout.read()
+        with suppress(BrokenPipeError):
+            process.stdin.write(asked.encode())
+        said: bytes = process.stdout.read()
         process.wait()
-        return said
+        return said.decode()
 
 
 def _failed(status: int, errors: str) -> dict[str, Any]:
