@@ -108,7 +108,7 @@ class Workers:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                # What is written is out: a process that is dead is seen then, and not when its pipe is closed.
+                # What is written is out, so that a dead process is seen then, not when its pipe is closed.
                 bufsize=0,
                 # Ctrl-C reaches this process only, which then ends the others.
                 start_new_session=True,
