@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -224,6 +225,22 @@ def test_a_run_that_fails_takes_nothing_from_the_others(fragile, tmp_path):
     assert sorted(tried) == ["3", "4", "4", "5", "6", "7"]
     assert tried[-1] == "4"
     assert [row["jobs"] for row in found.rows] == [2, 1, 2, 2, 2]
+
+
+@pytest.fixture
+def _two_gibibytes():
+    """What this process, and those that it starts, may take."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+@pytest.mark.usefixtures("_two_gibibytes")
+def test_a_run_that_no_memory_holds_is_impossible_also_alone():
+    found = bs.sweep(protocol="plain", parties=3, dim=[10, 200_000_000], jobs=2)
+    assert [(row["outcome"], row["jobs"]) for row in found.rows] == [("sum", 2), ("impossible", 1)]
+    assert "memory" in found.rows[1]["reason"]
 
 
 def test_runs_that_failed_run_again(fragile, tmp_path, monkeypatch):
