@@ -296,7 +296,7 @@ def _begin(options: argparse.Namespace, name: str) -> Run:
 
 def _facts(run: Run) -> dict[str, Any]:
     """The machine, and where else numbers come from, as of now."""
-    from benches.rows import machine
+    from blindsum.origin import machine
 
     return {"machine": machine(), "origin": run.row}
 

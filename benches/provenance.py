@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import blindsum as bs
-from benches.rows import machine
-from blindsum import _native
+from blindsum import _native, origin
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = ("commit", "version", "date", "machine", "build", "load_before", "load_after", "command")
@@ -57,7 +56,7 @@ class Run:
             "commit": self.commit,
             "version": bs.__version__,
             "date": self.date,
-            "machine": f"{machine()}, {platform.system()}",
+            "machine": f"{origin.machine()}, {platform.system()}",
             "build": build(),
             "load_before": f"{self.load:.1f}",
             "load_after": f"{os.getloadavg()[0]:.1f}",
@@ -98,9 +97,7 @@ def _git(*words: str) -> str:
 
 def build() -> str:
     """Profile and features of the native module, and whether its sources are younger than it is."""
-    features = f" with {', '.join(_native.build_features)}" if _native.build_features else ""
-    older = ", older than its sources" if _is_older_than_its_sources() else ""
-    return f"{_native.build_profile}{features}{older}"
+    return origin.build() + (", older than its sources" if _is_older_than_its_sources() else "")
 
 
 def _is_older_than_its_sources() -> bool:

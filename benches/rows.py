@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 
@@ -70,13 +68,3 @@ def number(value: float) -> str:
     if value == 0:
         return "0"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def machine() -> str:
-    """The processor, as the system names it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0]}, {len(names)} logical cores" if names else platform.machine()

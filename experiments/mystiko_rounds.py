@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 import blindsum as bs
-from blindsum.simulation import SimulationResult
+from blindsum.simulation_result import SimulationResult
 
 PAILLIER = ("paillier-ring", "paillier-broadcast", "paillier-allreduce")
 OTHERS = ("mpc3", "secagg+", "flashe", "plain")

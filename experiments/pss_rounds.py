@@ -16,7 +16,7 @@ import blindsum as bs
 from benches import rounds
 from benches.rows import number
 from blindsum.cli import console
-from blindsum.simulation import SimulationResult
+from blindsum.simulation_result import SimulationResult
 from experiments import output
 
 STATES = ("Handshake", "Key Exchange", "Input Sharing", "Shares Collection", "Aggregation")

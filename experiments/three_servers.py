@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import blindsum as bs
-from blindsum.simulation import SimulationResult
+from blindsum.simulation_result import SimulationResult
 
 ADVERSARIES = ("semi-honest", "active")
 RULES = (

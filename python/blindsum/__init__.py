@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from blindsum.campaigns import Tally, campaign
+    from blindsum.comparison.repeats import Repetition, simulate_again
+    from blindsum.comparison.sweeps import sweep
+    from blindsum.comparison.table import Comparison
     from blindsum.coordinator import Coordinator
     from blindsum.domains import Domain, DomainRound, join_domain
     from blindsum.errors import (
@@ -51,13 +54,13 @@ if TYPE_CHECKING:
     from blindsum.rounds import Clipped, Leftover, Round, RoundResult, Timings
     from blindsum.server import Server
     from blindsum.session import Policy, Session, join
-    from blindsum.simulation import (
+    from blindsum.simulation import simulate
+    from blindsum.simulation_result import (
         Excluded,
         KeySetupReport,
         ServerReport,
         SimulationResult,
         StageReport,
-        simulate,
     )
     from blindsum.spec import JobSpec, protocols
     from blindsum.tables import Tensor
@@ -96,6 +99,10 @@ _HOME = {
     "PromiseBroken": "errors",
     "Tally": "campaigns",
     "campaign": "campaigns",
+    "Comparison": "comparison.table",
+    "Repetition": "comparison.repeats",
+    "simulate_again": "comparison.repeats",
+    "sweep": "comparison.sweeps",
     "ResultMissed": "errors",
     "RoundAborted": "errors",
     "RoundUnknown": "errors",
@@ -104,11 +111,11 @@ _HOME = {
     "StoreError": "errors",
     "SubmitError": "errors",
     "WaitTimeoutError": "errors",
-    "KeySetupReport": "simulation",
-    "ServerReport": "simulation",
-    "Excluded": "simulation",
-    "SimulationResult": "simulation",
-    "StageReport": "simulation",
+    "KeySetupReport": "simulation_result",
+    "ServerReport": "simulation_result",
+    "Excluded": "simulation_result",
+    "SimulationResult": "simulation_result",
+    "StageReport": "simulation_result",
     "simulate": "simulation",
     "JobSpec": "spec",
     "Step": "plan",
@@ -120,6 +127,7 @@ _HOME = {
 __all__ = [
     "BlindsumError",
     "Clipped",
+    "Comparison",
     "ConfigError",
     "Coordinator",
     "Domain",
@@ -140,6 +148,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PromiseBroken",
+    "Repetition",
     "ResultMissed",
     "Round",
     "RoundAborted",
@@ -166,6 +175,8 @@ __all__ = [
     "join_domain",
     "protocols",
     "simulate",
+    "simulate_again",
+    "sweep",
     "unflatten",
 ]
 

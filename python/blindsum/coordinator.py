@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from blindsum import _native, checks
+from blindsum.display import Shown
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
@@ -44,7 +45,7 @@ class ModelStart:
     hash: str
 
 
-class Coordinator:
+class Coordinator(Shown):
     """A coordinator of one job. Use it in a ``with`` statement.
 
     It runs on native threads until the job is over or :meth:`stop` is called.
@@ -144,6 +145,7 @@ class Coordinator:
             membership,
             _shown_to_etcd(membership_identity, membership_ca, identity, ca),
         )
+        self._spec = spec
         self.address = self._native.address
         self.hosts = tuple(self._native.hosts)
         self.servers = tuple(servers)
@@ -156,6 +158,12 @@ class Coordinator:
             self.starts_from.hash or "not known here",
         )
         warn_if_rarely_opened(spec)
+
+    def _shown(self) -> dict[str, object]:
+        spec = self._spec
+        size = f"{spec.protocol}, up to {spec.parties} parties, {spec.dim} coordinates"
+        start = f"{self.starts_from.kind}, version {self.starts_from.version}"
+        return {"job": spec.job, "protocol": size, "address": self.address, "model": start, "hash": spec.hash}
 
     def statuses(self, quiet_after: float = math.inf) -> Iterator[dict[str, Any] | None]:
         """Give the status of the job after every change, until the coordinator has stopped.

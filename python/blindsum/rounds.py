@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from blindsum import _native, checks
 from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
+from blindsum.display import Shown, names_text
 from blindsum.equality import Comparable
 from blindsum.errors import (
     BlindsumError,
@@ -91,7 +92,7 @@ class Leftover:
 
 
 @dataclass(frozen=True, eq=False)
-class RoundResult(Comparable):
+class RoundResult(Comparable, Shown):
     """The result of a round.
 
     Attributes
@@ -145,8 +146,19 @@ class RoundResult(Comparable):
     result: str
     warnings: tuple[str, ...] = ()
 
+    def _shown(self) -> dict[str, object]:
+        # What clipping did and what is left over depends on one update, of which a notebook must not tell.
+        return {
+            "survivors": names_text(self.survivors),
+            "total weight": self.total_weight,
+            "mean": f"{self.mean.size} coordinates, {self.mean.dtype}",
+            "model version": self.model_version,
+            "result": self.result,
+            "warnings": "; ".join(self.warnings) or None,
+        }
 
-class Round:
+
+class Round(Shown):
     """A round that this party takes part in, from :meth:`Session.rounds`.
 
     Attributes
@@ -177,6 +189,18 @@ class Round:
         self._failed: BlindsumError | None = None
         self.number = native.number
         self.parties = tuple(native.parties)
+
+    def _shown(self) -> dict[str, object]:
+        # Kinds of errors only: their texts may have paths of this machine.
+        errors = [error for error in (self.lost, self.unknown, self._failed) if error is not None]
+        states = {type(error).__name__: True for error in errors} | {
+            "sits out": self._sits_out,
+            "has a result": self._outcome is not None,
+            "needs an update": self.needs_update,
+            "waits for the result": True,
+        }
+        state = next(text for text, holds in states.items() if holds)
+        return {"number": self.number, "parties": names_text(self.parties), "state": state}
 
     @cached_property
     def model(self) -> Array:

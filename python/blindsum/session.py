@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from blindsum import _native, checks
+from blindsum.display import Shown
 from blindsum.errors import (
     BlindsumError,
     ConfigError,
@@ -164,7 +165,7 @@ def _check_names(field: str, names: object, known: tuple[str, ...]) -> None:
         raise ConfigError(f"policy.{field}", rule)
 
 
-class Session:
+class Session(Shown):
     """A party's membership in a job, from :func:`join`. Use it in a ``with`` statement.
 
     Attributes
@@ -183,6 +184,11 @@ class Session:
         self._zeros = ZerosLog(self.spec)
         warn_if_rarely_opened(self.spec)
         self._held: Round | BlindsumError | None = None
+
+    def _shown(self) -> dict[str, object]:
+        spec = self.spec
+        size = f"{spec.protocol}, up to {spec.parties} parties, {spec.dim} coordinates"
+        return {"party": self.name, "job": spec.job, "protocol": size, "hash": spec.hash}
 
     def next_round(self, timeout: float | None = None) -> Round | None:
         """Wait for the next round; ``None`` if there will be no more.

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
 from blindsum import _native, checks
-from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector, is_mapping
-from blindsum.equality import Comparable
+from blindsum.arrays import IntegerVector, Vector, as_integers, as_vector, is_mapping
 from blindsum.errors import ConfigError, InputError
 from blindsum.lies import Lie
 from blindsum.options import Integers
-from blindsum.rounds import Leftover
+from blindsum.origin import origin
+from blindsum.simulation_result import SimulationResult, simulated
 from blindsum.sparse import warn_once_if_rarely_opened
 from blindsum.spec import JobSpec
 
@@ -25,226 +23,6 @@ DropAt: TypeAlias = "Mapping[str | int, int] | Iterable[str]"
 
 OnProgress: TypeAlias = Callable[[int, int, str], object]
 """Called with the rounds done, the rounds asked for, and what is under way."""
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A quantity over parties: half of them had no more than ``median``, none more than ``max``."""
-
-    median: float
-    max: float
-
-
-@dataclass(frozen=True)
-class StageReport:
-    """What one stage cost.
-
-    Attributes
-    ----------
-    name : str
-        The stage.
-    client_ms : Spread
-        Work of a party, milliseconds.
-    server_ms : float
-        Work of the server, milliseconds.
-    up_bytes, down_bytes : Spread
-        Bytes that a party sends and is sent.
-    """
-
-    name: str
-    client_ms: Spread
-    server_ms: float
-    up_bytes: Spread
-    down_bytes: Spread
-
-
-@dataclass(frozen=True)
-class KeySetupReport:
-    """What it cost to give the parties the key of the job, which the server never has.
-
-    Attributes
-    ----------
-    holders : int
-        Parties that hold the key at its end; 0 if it failed.
-    fault : str or None
-        Why it failed.
-    stages : tuple of StageReport
-        What each stage cost.
-    client_ms : Spread
-        Work of one party, milliseconds.
-    server_ms : float
-        Work of the server, milliseconds.
-    up_bytes_per_party, down_bytes_per_party : int
-        Bytes that a party sends and is sent.
-    virtual_seconds : float
-        Seconds on the simulated network: delays, and deadlines that were waited for.
-    """
-
-    holders: int
-    fault: str | None
-    stages: tuple[StageReport, ...]
-    client_ms: Spread
-    server_ms: float
-    up_bytes_per_party: int
-    down_bytes_per_party: int
-    virtual_seconds: float
-
-
-@dataclass(frozen=True)
-class ServerReport:
-    """What one of several servers did in a round.
-
-    Attributes
-    ----------
-    name : str
-        ``"coordinator"``, ``"second server"`` or ``"third server"``.
-    server_ms : float
-        Its work, milliseconds.
-    server_bytes : int
-        Bytes that it received and sent, together.
-    received_bytes, sent_bytes : int
-        Bytes that parties and other servers sent it, and that it sent them.
-    server_rounds : int
-        Rounds of letters between servers in which it said something; each lasts one way over the network.
-    """
-
-    name: str
-    server_ms: float
-    server_bytes: int
-    received_bytes: int
-    sent_bytes: int
-    server_rounds: int
-
-
-@dataclass(frozen=True)
-class Excluded:
-    """A party that was found to lie.
-
-    Attributes
-    ----------
-    party : int
-        Its rank.
-    test : str
-        The test that its vector fails (``"degree"``, ``"input-bit"``, ``"input-bound"``, ``"quadratic"``,
-        ``"norm-bit"``, ``"norm"``), or what else it did (``"wrong-share"``, ``"lying-verifier"``,
-        ``"mass-accuser"``, ``"silent-discloser"``, ``"lying-aggregator"``). A lying aggregator's vector is
-        in the sum, those of all others are not.
-    evidence : str
-        The bytes that show it, in hexadecimal digits, 64 KiB of them at most.
-    """
-
-    party: int
-    test: str
-    evidence: str = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class SimulationResult(Comparable):
-    """How a simulation ended. Fields of a round are those of the last one.
-
-    Attributes
-    ----------
-    protocol : str
-        The protocol.
-    parties, dim : int
-        Size of the problem.
-    outcome : str
-        ``"sum"``, or ``"abort"`` where a round ended without one.
-    fault : str or None
-        Why there is no sum.
-    survivors : int
-        Parties whose update is in the sum.
-    exact : bool
-        Whether the sum equals that of the survivors' words computed in the clear, bit for bit. Where three
-        servers compute more than a sum (``rule``): whether no coordinate differs by more than ``error_bound``
-        from the rule in the clear.
-    error_bound : float or None
-        By how much a coordinate of such a result may differ: the servers compute with numbers of limited
-        length.
-    max_abs_error : float or None
-        Largest difference between the mean and that of the survivors' clipped updates: the error of
-        quantisation. Where three servers compute more than a sum: the largest difference from the rule in the
-        clear, of the updates as they are quantised.
-    max_abs_error_unclipped : float or None
-        Largest difference between the mean and that of their updates before clipping: the error of
-        quantisation and clipping together. ``None`` without a sum, and if rounds are sparse.
-    clipped : int
-        Coordinates of survivors' updates that clipping cut off, in all rounds. Over a network only the
-        party itself knows its number: see :attr:`RoundResult.clipped`.
-    clipped_by_party : mapping of int to int
-        The same by the party's rank, where there were any.
-    scaled_by_party : mapping of int to float
-        The smallest factor, below 1, that a party's update was multiplied with because of its norm, by
-        the party's rank (``clipping="l2"`` or ``max_norm``).
-    stages : tuple of StageReport
-        What each stage cost.
-    client_ms : Spread
-        Work of one party in the whole round, milliseconds.
-    server_ms : float
-        Work of the server, milliseconds; that of the coordinator, where there are several.
-    up_bytes_per_party, down_bytes_per_party : int
-        Bytes that a party sends and is sent, to and by all servers.
-    virtual_seconds : float
-        What the round took on the simulated network: delays, and deadlines that were waited for. Work takes
-        none.
-    servers : tuple of ServerReport
-        What each server did, the coordinator first, where the protocol has several (``mpc3``).
-    key_setup : KeySetupReport or None
-        The latest key set-up, where the protocol needs one (``flashe``). It comes before the first
-        round, and before others where a party lacks the key; its costs are not those of a round.
-    excluded : tuple of Excluded
-        Parties that were found to lie in the last round (``pss-malicious``).
-    begun : int
-        How often the round was begun: again without whoever was lost, where a round needs all of its parties
-        (``paillier``). Costs are those of the last time; ``virtual_seconds`` counts all.
-    leftovers : tuple of Leftover
-        In sparse rounds, by rank, the size of what each party has not sent yet after the last round. Over a
-        network only the party itself knows it: see :attr:`RoundResult.leftover`.
-    peak_rss_bytes : int
-        The most memory that this process has ever held, in bytes.
-    mean : numpy.ndarray or None
-        The weighted mean, float64, shape ``(dim,)``, where updates were given and there is a sum.
-    sum : numpy.ndarray or None
-        For integers, where there is a mean, the exact weighted sum, shape ``(dim,)``: uint64 where
-        no sum of such a job has more than 64 bits, else an object array of Python integers.
-    """
-
-    protocol: str
-    parties: int
-    dim: int
-    outcome: str
-    fault: str | None
-    survivors: int
-    exact: bool
-    error_bound: float | None
-    max_abs_error: float | None
-    max_abs_error_unclipped: float | None
-    clipped: int
-    clipped_by_party: Mapping[int, int]
-    scaled_by_party: Mapping[int, float]
-    stages: tuple[StageReport, ...]
-    client_ms: Spread
-    server_ms: float
-    up_bytes_per_party: int
-    down_bytes_per_party: int
-    virtual_seconds: float
-    servers: tuple[ServerReport, ...]
-    key_setup: KeySetupReport | None
-    excluded: tuple[Excluded, ...]
-    begun: int
-    leftovers: tuple[Leftover, ...]
-    peak_rss_bytes: int
-    mean: NDArray[np.float64] | None
-    sum: Sums | None
-    _report: Mapping[str, Any] = field(repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The whole report as plain data, without ``mean`` and ``sum``.
-
-        Where several rounds were asked for, ``rounds`` holds all of them, each with the key set-up that
-        came before it.
-        """
-        return dict(self._report)
 
 
 def simulate(
@@ -311,6 +89,7 @@ def simulate(
 
     Examples
     --------
+    >>> import numpy as np
     >>> updates = np.array([[0.5, -0.25], [0.25, 0.25]], dtype=np.float32)
     >>> spec = JobSpec(protocol="plain", parties=2, dim=2)
     >>> result = simulate(spec, updates)
@@ -329,21 +108,26 @@ def simulate(
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")
     warn_once_if_rarely_opened(spec)
-    run = _native.simulate(
-        spec.to_json(),
-        vectors,
-        None if weights is None or vectors is None else _weights(spec, weights, len(vectors)),
-        checks.fraction("drop", drop),
-        _drops(drop_at, spec),
-        checks.seconds("latency", latency),
-        checks.setting("liars", liars, 0, checks.PARTIES),
-        lie,
-        checks.setting("rounds", rounds, 1, checks.ROUNDS),
-        checks.setting("seed", seed, 0, checks.SEEDS),
-        checks.setting("threads", threads, 1, checks.THREADS),
-        progress,
-    )
-    return _result(json.loads(run.report), run.mean, run.sums)
+    scenario: dict[str, Any] = {
+        "drop": checks.fraction("drop", drop),
+        "drop_at": _drops(drop_at, spec),
+        "latency": checks.seconds("latency", latency),
+        "liars": checks.setting("liars", liars, 0, checks.PARTIES),
+        "lie": lie,
+        "rounds": checks.setting("rounds", rounds, 1, checks.ROUNDS),
+        "seed": checks.setting("seed", seed, 0, checks.SEEDS),
+        "threads": checks.setting("threads", threads, 1, checks.THREADS),
+    }
+    whole = None if weights is None or vectors is None else _weights(spec, weights, len(vectors))
+    made_by = {
+        "job_hash": spec.hash,
+        "spec": spec.to_dict(),
+        "parameters": spec.parameters,
+        "scenario": {**scenario, "updates": "random" if vectors is None else "given"},
+        "origin": origin(),
+    }
+    run = _native.simulate(spec.to_json(), vectors, whole, **scenario, progress=progress)
+    return simulated(json.loads(run.report), run.mean, run.sums, made_by)
 
 
 def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector] | list[IntegerVector]:
@@ -399,77 +183,3 @@ def _count(stage: str | int, count: object) -> int:
         rule = f"the count of stage {stage!r}, {count!r}, must be a whole number, 0 or more"
         raise ConfigError("drop_at", rule)
     return whole
-
-
-def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums | None) -> SimulationResult:
-    rounds = report.get("rounds") or [report]
-    plain = {name: report[name] for name in SimulationResult.__dataclass_fields__ if name not in _MADE_HERE}
-    plain["error_bound"] = report.get("error_bound")
-    changed = [one for round_ in rounds for one in round_["clipping"]]
-    clipped: dict[int, int] = {}
-    scaled: dict[int, float] = {}
-    for one in changed:
-        party = one["party"]
-        if one["clipped"]:
-            clipped[party] = clipped.get(party, 0) + one["clipped"]
-        if (factor := one["scaled_by"]) is not None:
-            scaled[party] = min(scaled.get(party, factor), factor)
-    return SimulationResult(
-        **plain,
-        clipped=sum(clipped.values()),
-        clipped_by_party=clipped,
-        scaled_by_party=scaled,
-        stages=tuple(_stage(stage) for stage in report["stages"]),
-        client_ms=Spread(**report["client_ms"]),
-        servers=tuple(ServerReport(**server) for server in report.get("servers", ())),
-        excluded=tuple(Excluded(**one) for one in report.get("excluded", ())),
-        begun=report.get("begun", 1),
-        leftovers=tuple(Leftover(**one) for one in report.get("leftovers", ())),
-        key_setup=_latest_key_setup([report, *reversed(report.get("rounds", ()))]),
-        mean=mean,
-        sum=sums,
-        _report=report,
-    )
-
-
-_MADE_HERE = (
-    *(
-        "stages",
-        "client_ms",
-        "servers",
-        "error_bound",
-        "key_setup",
-        "begun",
-        "excluded",
-        "leftovers",
-        "mean",
-        "sum",
-        "_report",
-    ),
-    *("clipped", "clipped_by_party", "scaled_by_party"),
-)
-"""Fields of a result that are not fields of the report, or not as they are there."""
-
-
-def _latest_key_setup(latest_first: list[dict[str, Any]]) -> KeySetupReport | None:
-    setups = (found for one in latest_first if (found := one.get("key_setup")) is not None)
-    setup = next(setups, None)
-    if setup is None:
-        return None
-    plain = {
-        name: setup[name]
-        for name in KeySetupReport.__dataclass_fields__
-        if name not in ("stages", "client_ms")
-    }
-    stages = tuple(_stage(stage) for stage in setup["stages"])
-    return KeySetupReport(**plain, stages=stages, client_ms=Spread(**setup["client_ms"]))
-
-
-def _stage(stage: dict[str, Any]) -> StageReport:
-    return StageReport(
-        name=stage["name"],
-        client_ms=Spread(**stage["client_ms"]),
-        server_ms=stage["server_ms"],
-        up_bytes=Spread(**stage["up_bytes"]),
-        down_bytes=Spread(**stage["down_bytes"]),
-    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from blindsum import _native
+from blindsum.display import Shown
 from blindsum.errors import SpecError
 from blindsum.options import ENCODINGS, PROTOCOLS, JobArguments, JobFields
 from blindsum.plan import Step
@@ -17,7 +18,7 @@ from blindsum.tables import UNSET, Table, Tensor
 
 
 @dataclass(frozen=True, init=False)
-class JobSpec(JobFields):
+class JobSpec(JobFields, Shown):
     """What is agreed before anything is sent. Checked when it is made; its hash is in every key.
 
     It has a field for what every job has (:class:`blindsum.options.JobFields`), and ``protocol`` and
@@ -253,6 +254,21 @@ class JobSpec(JobFields):
         """Hash of the specification, 64 hexadecimal digits; part of every key and signature."""
         return str(self._checked["hash"])
 
+    def _shown(self) -> dict[str, object]:
+        said = json.loads(self.to_json(said=True))
+        options = {name: said.pop(name) for name in ("protocol", "encoding") if name in said}
+        chosen = ", ".join(f"{name} {value}" for name, value in self.parameters.items())
+        return {
+            **{name: _option_text(value) for name, value in options.items()},
+            **said,
+            "adversary": self.adversary,
+            "chosen": chosen or None,
+            "a sum needs": f"{self.quorum} survivors",
+            "a round of all may lose": f"{self.dropouts} parties",
+            "bytes of a vector": self.packed_bytes,
+            "hash": self.hash,
+        }
+
     def _take(self, checked: dict[str, Any]) -> None:
         """The fields, as the core filled them in."""
         spec = dict(checked["spec"])
@@ -263,6 +279,14 @@ class JobSpec(JobFields):
             spec[name] = tables[options.pop("name")](**options)
         for name, value in [*spec.items(), ("_checked", checked)]:
             object.__setattr__(self, name, value)
+
+
+def _option_text(value: Any) -> str:
+    """A protocol or an encoding as a file has it: its name, or its table."""
+    if isinstance(value, str):
+        return value
+    options = ", ".join(f"{name} = {json.dumps(one)}" for name, one in value.items() if name != "name")
+    return f"{value['name']} ({options})" if options else str(value["name"])
 
 
 def protocols() -> tuple[str, ...]:

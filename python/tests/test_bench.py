@@ -8,10 +8,10 @@ from argparse import Namespace
 import pytest
 
 from benches import command as bench
-from benches import kernels, load, provenance, pss, rows, secagg
+from benches import kernels, load, provenance, pss, secagg
 from benches.provenance import Run
 from benches.rows import Row
-from blindsum import _native
+from blindsum import _native, origin
 from blindsum.cli import main
 from blindsum.spec import JobSpec
 
@@ -64,7 +64,7 @@ def test_the_python_package_is_measured():
 def test_the_page_names_machine_and_peer():
     facts = bench._facts(bench._begin(Namespace(scale=True, markdown="page.md"), "secagg"))
     page = bench._markdown([Row("work", "ms", 1, 2, note="why")], {**facts, "peer": None})
-    assert f"* Machine: {rows.machine()}" in page
+    assert f"* Machine: {origin.machine()}" in page
     assert f"* Code: commit {provenance.commit()}, version " in page
     assert facts["origin"]["command"] == "blindsum bench secagg --scale --markdown page.md"
     assert "| work | ≤ 2 ms | 1 ms | 2 |  |" in page

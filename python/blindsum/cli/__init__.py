@@ -20,6 +20,8 @@ EXIT_INTERRUPTED = 130
 SUBCOMMANDS = {
     "demo": "train on real data: parties, coordinator, TLS, one party killed on the way",
     "simulate": "run rounds of a protocol in this process and say what they cost",
+    "compare": "simulate protocols side by side over a grid, into a table and pictures",
+    "experiments": "run the grids of papers' experiments, or your own in their place",
     "spec": "check a job file, and print the whole job that it means",
     "serve": "run a coordinator for one job",
     "join": "take part in a job with a training function of yours",

@@ -75,11 +75,16 @@ def spec_from_file(path: str, argument: str = "--job") -> JobSpec:
 
 def spec_from_file_alone(options: argparse.Namespace) -> JobSpec:
     """Read the job file of ``--job``; together with it no flag may set an option of the job."""
-    said = [name for name, _ in _options() if getattr(options, f"job_{name}", None) is not None]
-    flags = [f"--{name.replace('_', '-')}" for name in said] + ["--set"] * bool(options.set)
+    flags = flags_of_job(options)
     if flags:
         raise ConfigError("--job", f"the file says what the job is: leave {' and '.join(flags)} out")
     return spec_from_file(options.job)
+
+
+def flags_of_job(options: argparse.Namespace) -> list[str]:
+    """The flags that were given for the job itself."""
+    said = [name for name, _ in _options() if getattr(options, f"job_{name}", None) is not None]
+    return [f"--{name.replace('_', '-')}" for name in said] + ["--set"] * bool(options.set)
 
 
 def _options() -> Iterator[tuple[str, list[str]]]:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, console
 from blindsum.cli.files import named
 from blindsum.cli.flags import named_as_flags
-from blindsum.cli.jobs import add_spec_arguments, spec_from, spec_from_file_alone
+from blindsum.cli.jobs import add_spec_arguments, flags_of_job, spec_from, spec_from_file_alone
+from blindsum.cli.repeat import repeat
 from blindsum.lies import LIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from blindsum.simulation import KeySetupReport, ServerReport, SimulationResult
+    from blindsum.simulation_result import KeySetupReport, ServerReport, SimulationResult
     from blindsum.spec import JobSpec
 
 EXAMPLES = """\
@@ -30,13 +31,16 @@ examples:
   blindsum simulate --protocol pss-malicious --parties 20 --dim 1000 --liars 2 --lie out-of-bound
   blindsum simulate --job job.toml --drop 0.1
   blindsum simulate --protocol secagg+ --parties 5 --dim 10 --faults 1e5 --seed 1
+  blindsum simulate --protocol secagg --parties 20 --dim 1000 --json > run.json
+  blindsum simulate --repeat run.json
 
 Where no encoding is named, values of more than 32 bits are integers, with exact sums.
 Where updates are clipped, a line says how many coordinates that cut off; the largest error of the mean counts
 what quantisation costs, against the clipped updates.
 
-exit status: 0 there is a sum and it is right, 1 the sum of a round is WRONG ("exact" is false with --json),
-2 wrong arguments, 3 a round ended without one (the fault is named) or a campaign broke a promise
+exit status: 0 there is a sum and it is right, or a repetition gave the same, 1 the sum of a round is WRONG
+("exact" is false with --json), or a repetition gave something else, 2 wrong arguments, 3 a round ended
+without one (the fault is named) or a campaign broke a promise
 """
 
 # Flags for rounds that campaigns have no use for, and what they are where they are not given.
@@ -103,6 +107,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="in place of rounds, whole jobs in which machines are killed, connections break, backups come "
         "back and members lie, until N things have happened, e.g. 1e5; --seed is that of the first job",
     )
+    parser.add_argument(
+        "--repeat",
+        type=named,
+        metavar="FILE[:RUN]",
+        help="run again what a file of --json or a table of `blindsum compare` has, and say what differs",
+    )
     parser.add_argument("--threads", type=int, default=1, help="threads to work with (default 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -112,6 +122,8 @@ def run(options: argparse.Namespace) -> int:
     """Simulate and report."""
     from blindsum.simulation import simulate
 
+    if options.repeat is not None:
+        return repeat(options, _said_of_simulation(options))
     spec = spec_from(options) if options.job is None else spec_from_file_alone(options)
     if options.faults is not None:
         return _campaign(spec, options)
@@ -130,12 +142,20 @@ def run(options: argparse.Namespace) -> int:
             progress=lambda done, _total, text: bar.update(done, text),
         )
     if options.json:
-        print(json.dumps({"job_hash": spec.hash, **result.to_dict()}))
+        print(json.dumps(result.to_dict()))
     else:
         _show(result, spec)
     if _wrong_rounds(result):
         return EXIT_FAILED
     return EXIT_SUM if result.outcome == "sum" else EXIT_ABORT
+
+
+def _said_of_simulation(options: argparse.Namespace) -> list[str]:
+    """Flags that say what is simulated, where they are given."""
+    defaults = {name: value for name, value in ROUNDS_ONLY.items() if name != "threads"}
+    defaults |= {"seed": 0, "lie": "mixed", "faults": None, "job": None}
+    names = [name for name, default in defaults.items() if getattr(options, name) != default]
+    return [*(f"--{name.replace('_', '-')}" for name in names), *flags_of_job(options)]
 
 
 def _steps(text: str) -> int:

@@ -1,0 +1,126 @@
+"""``blindsum experiments``: the grids are those of the checkout's experiments, and may be replaced."""
+
+import pytest
+
+import blindsum as bs
+from blindsum.cli import main
+from blindsum.comparison.columns import read_csv
+from blindsum.comparison.experiments import EXPERIMENTS
+from blindsum.comparison.grid import Grid
+from experiments import fssa, fssa_secagg, mpc_plan, mystiko_rounds, pss_rounds, three_servers
+
+
+def jobs(name):
+    """Every job of an experiment's grid, with the fraction that drops out."""
+    grid = Grid.of(**EXPERIMENTS[name].grid)
+    return {(bs.JobSpec.from_settings(grid.job_settings(cell)).hash, cell.drop) for cell in grid.cells()}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_job_of_a_grid_is_possible_but_for_too_few_parties(name):
+    grid = Grid.of(**EXPERIMENTS[name].grid)
+    refused = set()
+    for cell in grid.cells():
+        try:
+            bs.JobSpec.from_settings(grid.job_settings(cell))
+        except bs.SpecError as error:
+            refused.add((cell.parties, error.field))
+    assert refused <= {(2, "parties")}
+
+
+@pytest.mark.parametrize(("name", "number"), [("fssa-parties", 1), ("fssa-parties", 3), ("fssa-dim", 2)])
+def test_grids_of_fssa_are_points_of_its_cases(name, number):
+    cases = fssa.SWEEPS[number - 1].cases(quick=False)
+    at = {"corrupt": fssa.FIXED_CORRUPT, "dropout": fssa.FIXED_DROPOUT, "suite": fssa.PAPERS_SUITE}
+    own = [case for case in cases if all(getattr(case, field) == value for field, value in at.items())]
+    assert jobs(name) == {(case.spec.hash, case.dropout) for case in own}
+
+
+def test_the_grid_of_fssa_beside_secagg_is_that_of_its_page():
+    cases = [case for case in fssa_secagg.cases(quick=False) if case.dim < fssa_secagg.LARGE_DIM]
+    assert jobs("fssa-secagg") == {(case.spec.hash, case.dropout) for case in cases}
+
+
+def test_the_grid_of_pss_is_that_of_the_table():
+    grid = EXPERIMENTS["pss-rounds"].grid
+    assert {(n, dim) for n in grid["parties"] for dim in grid["dim"]} == {
+        (printed.parties, printed.inputs) for printed in pss_rounds.THESIS
+    }
+    job, theirs = (
+        bs.JobSpec(protocol="pss", parties=40, dim=200, **grid["settings"]),
+        pss_rounds.spec(40, 200),
+    )
+    assert (job.parameters, job.packed_bytes) == (theirs.parameters, theirs.packed_bytes)
+
+
+def test_the_grid_of_three_servers_is_that_of_its_figures():
+    cases = [
+        case for case in mpc_plan.clients(mpc_plan.FULL) if case.adversary == three_servers.ADVERSARIES[1]
+    ]
+    grid = Grid.of(**EXPERIMENTS["three-servers"].grid)
+    made = [bs.JobSpec.from_settings(grid.job_settings(cell)) for cell in grid.cells()]
+    sums = {case.spec.hash for case in cases if case.rule == "fedavg"}
+    assert sums == {spec.hash for spec in made if spec.protocol.rule == "fedavg"}
+    # With as many bits as the largest number of parties leaves: the figures have as many as each leaves.
+    trusted = [case for case in cases if case.rule == "fltrust"]
+    assert [(case.parties, case.dim) for case in trusted] == [
+        (spec.parties, spec.dim) for spec in made[len(sums) :]
+    ]
+    assert {spec.encoding.bits for spec in made[len(sums) :]} == {min(case.bits for case in trusted)}
+
+
+def test_the_grid_of_mystiko_is_that_of_its_tables():
+    sizes = mystiko_rounds.FULL
+    cases = [
+        mystiko_rounds.Case(protocol, parties, sizes.short)
+        for protocol in mystiko_rounds.PROTOCOLS
+        for parties in sizes.parties
+    ]
+    grid = Grid.of(**EXPERIMENTS["mystiko"].grid)
+    assert grid.latency == (mystiko_rounds.LATENCY,)
+    cells = [(cell.protocol.split(":")[0], cell.parties, cell.dim) for cell in grid.cells()]
+    assert cells == [(case.protocol, case.parties, case.dim) for case in cases]
+    for case, cell in zip(cases, grid.cells(), strict=True):
+        # The module makes its jobs from active ones, which two parties cannot have.
+        if case.parties > 2 or case.protocol not in ("mpc3", "secagg+"):
+            assert bs.JobSpec.from_settings(grid.job_settings(cell)).hash == case.spec.hash
+
+
+def run(capsys, *words):
+    status = main(["experiments", *words])
+    return status, *capsys.readouterr()
+
+
+def test_without_a_name_they_are_listed(capsys):
+    status, out, _ = run(capsys)
+    assert status == 0
+    assert all(name in out for name in EXPERIMENTS)
+
+
+def test_axes_and_options_are_replaced(capsys, tmp_path):
+    words = ("--parties", "20", "--dim", "20,30", "--set", "corrupt=0.05", "--write", "markdown")
+    status, _, _ = run(capsys, "fssa-secagg", *words, "--out", str(tmp_path / "new"))
+    assert status == 0
+    rows = read_csv((tmp_path / "new" / "runs.csv").read_text())
+    assert {(row["protocol"], row["parties"], row["dim"], row["drop"]) for row in rows} == {
+        (protocol, 20, dim, 0.1) for protocol in ("fssa", "secagg", "secagg+") for dim in (20, 30)
+    }
+    assert {row["outcome"] for row in rows} == {"sum"}
+    spec = bs.JobSpec(protocol="fssa", parties=20, dim=20, adversary="semi-honest", corrupt=0.05, dropout=0.1)
+    assert rows[0]["job_hash"] == spec.hash
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["nothing"], "NAME: 'nothing' must be one of fssa-parties"),
+        (["mystiko"], "--out: must name a folder for the table"),
+        (["mystiko", "--out", "x", "--drop", "3"], "--drop: 3.0 must be a number from 0 to 1"),
+    ],
+)
+def test_what_is_wrong_is_named(capsys, words, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(capsys, *words)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"blindsum: error: {text}")
+    assert not list(tmp_path.iterdir())
