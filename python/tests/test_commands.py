@@ -193,6 +193,23 @@ def test_every_rule_is_simulated(rule, capsys):
     assert "result of 8 survivors" in capsys.readouterr().out.replace("sum of", "result of")
 
 
+@covers("compare")
+@pytest.mark.parametrize("protocol", bs.protocols())
+def test_every_protocol_is_compared(protocol, tmp_path, capsys):
+    words = ["--parties", parties(protocol), "--dim", "6", "--jobs", "1", "--out", tmp_path / "grid"]
+    assert status_of("compare", "--protocol", protocol, *words) == 0
+    assert "1 runs" in capsys.readouterr().out
+
+
+@covers("experiments")
+def test_experiments_are_listed_and_run(tmp_path, capsys):
+    assert status_of("experiments") == 0
+    assert "mystiko" in capsys.readouterr().out
+    words = ["--protocol", "plain", "--parties", "3", "--dim", "6", "--jobs", "1", "--out", tmp_path / "grid"]
+    assert status_of("experiments", "mystiko", *words) == 0
+    assert "1 runs" in capsys.readouterr().out
+
+
 PKI = ("init", "issue", "request", "sign", "revoke", "show", "list", "expiring", "index", "roll")
 PKI += ("bundle", "passphrase")
 
