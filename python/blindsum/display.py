@@ -5,6 +5,7 @@ Everything is escaped. Nothing of an update, a model, a key or a path is in them
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
@@ -17,12 +18,12 @@ MAX_NAMES = 8
 _LEFT = 'style="text-align:left"'
 
 
-class Shown:
+class Shown(ABC):
     """What shows itself by names and values; ``None`` is left out."""
 
+    @abstractmethod
     def _shown(self) -> Mapping[str, object]:
         """What is shown, by its name."""
-        raise NotImplementedError
 
     def _repr_html_(self) -> str:
         return html_pairs(f"blindsum.{type(self).__name__}", self._shown())

@@ -76,9 +76,9 @@ struct Sizes {
     sums: u128,
     /// What a party has left over of its updates, where rounds are sparse.
     residual: u128,
-    /// What each of several servers computes with, and how many halves of it all hold at once.
+    /// What each of several servers computes with, and what a simulation of all of them holds of it at once.
     computed: u128,
-    computing: u128,
+    of_servers: u128,
     /// What a party has with all others together.
     shared: u128,
     /// What a party keeps of the others' messages until the round is over.
@@ -96,7 +96,7 @@ impl Sizes {
         let is_party = |who: Who| matches!(who, Who::Parties | Who::Few | Who::Party(_));
         let of_party = |step: &&Step| is_party(step.speaker) || is_party(step.hearer);
         let messages = plan.steps().iter().filter(of_party);
-        let doubles = 8 * dim;
+        let (doubles, computed) = (8 * dim, u128::from(plan.memory()));
         let adds = match &job.spec().protocol {
             ProtocolChoice::Mpc3(options) => {
                 matches!(options.rule, RuleName::FedAvg | RuleName::Weighted)
@@ -113,8 +113,9 @@ impl Sizes {
                 None => 0,
             },
             residual: if job.density().is_some() { doubles } else { 0 },
-            computed: plan.memory().into(),
-            computing: if adds { 2 } else { 7 },
+            computed,
+            // Servers that add take turns; those that compute a rule hold all of it, and what they send.
+            of_servers: if adds { computed } else { 7 * computed / 2 },
             shared: shared(job, &plan, parties),
             kept: kept(job, &plan, parties),
             parties: parties as u128,
@@ -132,14 +133,13 @@ impl Sizes {
 
     fn simulation(&self) -> u128 {
         let sums = 5 * self.doubles + 2 * self.words + 3 * self.sums;
-        let servers = self.computing * self.computed / 2;
         let of_each = OF_PARTY + self.shared + self.kept + 2 * self.residual;
         // What is kept is among the messages, and counted for each.
         let messages = match self.kept {
             0 => 4 * self.messages,
             _ => self.messages,
         };
-        sums + messages + servers + self.parties * of_each
+        sums + messages + self.of_servers + self.parties * of_each
     }
 }
 
@@ -161,7 +161,8 @@ fn kept(job: &Job, plan: &Plan, parties: usize) -> u128 {
     let kept = match &job.spec().protocol {
         // The places of all parties.
         ProtocolChoice::Flashe(_) if job.density().is_some() => plan.reply(0),
-        // The columns and the proofs of all parties.
+        // The columns of all parties, and what checking their proofs takes: together as much as all of it, by
+        // measurement.
         ProtocolChoice::PssMalicious(_) => plan.replies().max_by_key(|step| step.largest),
         _ => None,
     };

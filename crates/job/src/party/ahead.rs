@@ -57,7 +57,7 @@ impl Member {
         let prepare = move || Client::prepare(&setup, memory);
         let prepared = self.hand.work(prepare).await?;
         let seconds = (self.hand.now() - begun).as_secs_f64();
-        let bytes = prepared.map_err(|fault| JobError::Fault { round, fault })?;
+        let bytes = prepared.map_err(|fault| self.found_wrong(round, fault))?;
         self.prepared("update", bytes, seconds);
         Ok(())
     }

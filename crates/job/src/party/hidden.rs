@@ -1,7 +1,7 @@
 //! Jobs whose model the coordinator does not know: a party asks other parties for it.
 
 use blindsum_crypto::seal::StorageKey;
-use blindsum_protocol::{Job, KeyName};
+use blindsum_protocol::{Fault, FaultKind, Job, KeyName};
 use bytes::Bytes;
 use tracing::{debug, warn};
 
@@ -131,6 +131,14 @@ impl Member {
             });
         }
         Ok(())
+    }
+
+    /// What a machine has found in a round: somebody has done wrong, or this party's records cannot be used.
+    pub(super) fn found_wrong(&self, round: u64, fault: Fault) -> JobError {
+        match fault.kind {
+            FaultKind::Vault(reason) => self.unusable(reason),
+            _ => JobError::Fault { round, fault },
+        }
     }
 
     /// What is kept between rounds cannot be used.

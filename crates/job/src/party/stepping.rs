@@ -1,7 +1,7 @@
 //! The steps of a round's machine, and what is done with its answers.
 
 use blindsum_encode::Sent;
-use blindsum_protocol::{Answer, Fault, FaultKind, Message, RoundSum};
+use blindsum_protocol::{Answer, Fault, Message, RoundSum};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use tracing::debug;
@@ -82,19 +82,15 @@ impl Member {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             },
-            // As wherever this party's records cannot be used, nobody has done wrong.
-            Err(Fault {
-                kind: FaultKind::Vault(reason),
-                ..
-            }) => {
-                let error = self.unusable(reason.clone());
-                let code = RoundRefusalCode::RoundRefusalUnable;
-                self.refuse(number, code, error).await?;
-                return Err(self.unusable(reason));
-            }
-            Err(fault) => JobError::Fault {
-                round: number,
-                fault,
+            Err(fault) => match self.found_wrong(number, fault) {
+                // The caller hears of the round first, and then that the party cannot go on.
+                JobError::State { reason, .. } => {
+                    let code = RoundRefusalCode::RoundRefusalUnable;
+                    let error = self.unusable(reason.clone());
+                    self.refuse(number, code, error).await?;
+                    return Err(self.unusable(reason));
+                }
+                error => error,
             },
         };
         let code = RoundRefusalCode::RoundRefusalFault;

@@ -278,3 +278,38 @@ fn case_54_nothing_of_a_party_counts_in_a_key_set_up() {
         assert!(!told, "{asks_late} {is_over}: {:?}", job.failures);
     }
 }
+
+/// What a party keeps cannot be used: its caller hears at once why, also while there is no connection.
+#[test]
+fn case_54_records_of_no_use_are_told_at_once() {
+    for is_linked in [true, false] {
+        let spec = JobSpec {
+            protocol: ProtocolName::Flashe.into(),
+            min_parties: 2,
+            stage_deadline: 600.0,
+            input_deadline: 600.0,
+            ..toy("returning", 4, 1)
+        };
+        let mut job = Ensemble::new(spec, 1);
+        job.hosts[0].trouble.waits = true;
+        while job.hosts[0].trouble.owes.is_none() {
+            job.advance();
+        }
+        while job.step() {}
+        let records = job.hosts[0].records.clone();
+        let mut vaults = records.snapshot().into_iter();
+        let vault = vaults.find(|(name, _)| name.ends_with("/vault"));
+        let (name, mut bytes) = vault.unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        records.replace(&name, &[&bytes]).unwrap();
+        if !is_linked {
+            job.disconnect(0);
+        }
+        job.submit(0);
+        let told = job.failures.first().map(|(_, error)| error);
+        assert!(
+            matches!(told, Some(JobError::State { .. })),
+            "{is_linked}: {told:?}"
+        );
+    }
+}
