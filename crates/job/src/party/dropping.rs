@@ -95,10 +95,7 @@ impl Member {
         self.ready.take_if(|pledge| pledge.ready.round == round);
         let live = &mut self.memory.live;
         match live.take_if(|live| live.round == round) {
-            Some(_) => {
-                self.snapshot.clear();
-                self.save(None).await
-            }
+            Some(_) => self.save(None).await,
             None => Ok(()),
         }
     }
