@@ -95,9 +95,16 @@ impl Active {
         self.out || (input.is_some() && self.answered() >= input)
     }
 
+    /// Whether its update has left this party. The coordinator has nothing of it before other servers have their parts.
+    pub fn is_out(&self) -> bool {
+        let uploads = self.uploading.as_ref();
+        let waits = uploads.is_some_and(|missing| !missing.is_empty());
+        self.out || (self.may_count() && !waits)
+    }
+
     /// Takes the machine away for a while. What it knows of the update is noted first: it may not come back.
     pub fn take_client(&mut self) -> Option<Client> {
-        self.out = self.may_count();
+        self.out = self.is_out();
         self.client.take()
     }
 

@@ -103,7 +103,7 @@ impl Member {
     /// Whether this party's update of a round is out: only the coordinator knows whether it counts.
     fn is_out(&self, round: u64) -> bool {
         let active = self.active.as_ref();
-        active.is_some_and(|active| active.number == round && active.may_count())
+        active.is_some_and(|active| active.number == round && active.is_out())
             || self.is_from_before(round) && self.left_update()
     }
 

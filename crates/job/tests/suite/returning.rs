@@ -2,15 +2,16 @@
 //! opposite of what happened, once, and nothing of rounds in which it has no update.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::JobError;
 use blindsum_job::records::Records;
 use blindsum_job::report::RoundState;
-use blindsum_protocol::{Adversary, JobSpec, ProtocolName};
+use blindsum_protocol::{Adversary, JobSpec, ProtocolName, ServerRole};
 
 use crate::ensemble::Ensemble;
-use crate::hosts::{toy, validity_of};
+use crate::hosts::{mpc3, toy, validity_of};
 
 /// Rounds of five parties, of which the last one keeps the others waiting for its update.
 fn waiting_for_the_last(rounds: u32) -> Ensemble {
@@ -310,6 +311,45 @@ fn case_54_records_of_no_use_are_told_at_once() {
         assert!(
             matches!(told, Some(JobError::State { .. })),
             "{is_linked}: {told:?}"
+        );
+    }
+}
+
+/// Another server does not take the part of a party: the coordinator has nothing of its update, whatever the party does meanwhile.
+#[test]
+fn case_54_who_still_uploads_is_told_that_the_round_goes_on_without_it() {
+    for (works_ahead, says_again) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 1), 1);
+        job.mask_memory = if works_ahead { 1 << 20 } else { 0 };
+        job.hosts[3].trouble.waits = true;
+        job.takes_no_uploads = Some(ServerRole::Second);
+        while job.beginning(0).is_none() {
+            job.advance();
+        }
+        // It is idle for long enough, with its upload under way.
+        let begun = job.now.time;
+        while job.now.time < begun + Duration::from_secs(2) {
+            job.advance();
+        }
+        if says_again {
+            job.disconnect(0);
+            while !job.is_welcome(0) || job.beginning(0).is_none() {
+                job.advance();
+            }
+            while job.step() {}
+        }
+        while !job.refuse_upload(0, ServerRole::Second) {
+            job.advance();
+        }
+        while job.failures.is_empty() {
+            job.advance();
+        }
+        assert!(!job.vectors.contains(&(0, 1)));
+        let (party, error) = &job.failures[0];
+        assert_eq!(party, "party-0");
+        assert!(
+            matches!(error, JobError::Dropped { round: 1, .. }),
+            "{works_ahead} {says_again}: {error:?}"
         );
     }
 }
