@@ -229,6 +229,11 @@ CASES = {
         "The others open only results of the same survivors, or of very different ones, also after a "
         "restart; the job goes on or waits, and says for whom",
     ),
+    70: (
+        "The audit trail: a line changed, taken out, put in, moved or cut off, two writers, a full disk",
+        "The line is named, by the coordinator at its start and by `blindsum audit verify`; where it cannot be "
+        "written no round begins",
+    ),
 }
 
 # Tests whose names carry no number.

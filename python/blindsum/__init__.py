@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from blindsum.coordinator import Coordinator
     from blindsum.domains import Domain, DomainRound, join_domain
     from blindsum.errors import (
+        AuditError,
         BlindsumError,
         ConfigError,
         DomainError,
@@ -82,6 +83,7 @@ _HOME = {
     "Coordinator": "coordinator",
     "flatten": "trees",
     "unflatten": "trees",
+    "AuditError": "errors",
     "BlindsumError": "errors",
     "ConfigError": "errors",
     "Domain": "domains",
@@ -125,6 +127,7 @@ _HOME = {
 }
 
 __all__ = [
+    "AuditError",
     "BlindsumError",
     "Clipped",
     "Comparison",

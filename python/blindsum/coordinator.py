@@ -66,6 +66,9 @@ class Coordinator(Shown):
     store
         The SQLite file for rounds and models; with ``None`` they are lost when the coordinator ends. If
         :attr:`JobSpec.hides_sum`, it has only the first model: only the parties have the others.
+    audit
+        The file of the audit trail: a line for everybody who comes, leaves or is refused, for every end of a
+        round and every fault, each with the hash of the line before. :mod:`blindsum.audit` reads it.
     model
         The model that the first sum starts from, ``dim`` elements; ``None`` starts from zeros. It is rounded
         to the precision of the job's models: in float32 a number below about 1e-45 becomes 0. If the store
@@ -120,6 +123,7 @@ class Coordinator(Shown):
         listen: str = "127.0.0.1:0",
         revoked: AnyPath | None = None,
         store: AnyPath | None = None,
+        audit: AnyPath | None = None,
         model: object = None,
         limits: Mapping[str, float] | None = None,
         stop_when_done: bool = True,
@@ -137,6 +141,7 @@ class Coordinator(Shown):
             listen,
             pem_files(identity, ca, revoked),
             None if store is None else checks.store(store),
+            None if audit is None else checks.path("audit", audit),
             start,
             json.dumps(bounds),
             stop_when_done,

@@ -54,6 +54,23 @@ class SpecError(ConfigError):
     _where = "job specification: "
 
 
+class AuditError(BlindsumError):
+    """An audit trail is not as it was written, or cannot be read.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    line : int or None
+        The first line that is wrong, from 1 on, where one is.
+    """
+
+    def __init__(self, path: str, line: int | None, why: str) -> None:
+        super().__init__(f"audit trail {path}: {why}" if line is None else f"audit trail {path}: line {line} {why}")
+        self.path = path
+        self.line = line
+
+
 class InputError(BlindsumError, ValueError):
     """An update, a weight or a model that cannot be used.
 

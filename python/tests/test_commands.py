@@ -170,6 +170,17 @@ def test_a_job_of_every_protocol_is_looked_at(protocol, tmp_path, capsys):
     assert (tmp_path / "model.npy").exists() != spec.hides_sum
 
 
+@covers("audit verify", "audit show")
+def test_an_audit_trail_is_looked_at(place, tmp_path, capsys):
+    trail = tmp_path / "audit.jsonl"
+    with place.coordinator(place.spec(), audit=trail):
+        pass
+    assert status_of("audit", "verify", trail) == 0
+    assert "3 entries" in capsys.readouterr().out
+    assert status_of("audit", "show", trail, "--job", "job") == 0
+    assert "job-opened job job" in capsys.readouterr().out
+
+
 @covers("simulate")
 @pytest.mark.parametrize("protocol", bs.protocols())
 def test_every_protocol_is_simulated(protocol, capsys):

@@ -60,6 +60,13 @@ pub fn derive32(
     derived
 }
 
+/// Plain SHA-256, for what others check with tools of their own.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
+    hash
+}
+
 /// SHA-256 of `label` and `parts`, framed as the module says.
 ///
 /// # Panics

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::Failure;
 
 /// Coordinator of secure aggregation: adds up the updates of certified parties without seeing them.
-#[derive(Parser, Debug)]
+#[derive(Parser, Clone, Debug)]
 #[command(name = "blindsumd", version)]
 pub struct Args {
     /// Configuration file (TOML).
@@ -32,11 +32,14 @@ pub struct Args {
     /// The SQLite file that remembers jobs, rounds and models.
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
+    /// The file of the audit trail.
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
     /// Stop once every job is over.
     #[arg(long)]
     stop_when_done: bool,
     /// Which log lines are written: off, error, warn, info, debug, trace, or a list as in warn,blindsum_net=debug.
-    #[arg(long, value_name = "LEVEL")]
+    #[arg(long, value_name = "LEVEL", env = "BLINDSUM_LOG")]
     log_level: Option<String>,
     /// How log lines are written: text or json.
     #[arg(long, value_name = "FORMAT")]
@@ -65,6 +68,7 @@ impl Args {
             ("ca", &self.ca),
             ("revoked", &self.revoked),
             ("store", &self.store),
+            ("audit", &self.audit),
         ];
         let texts = [
             ("listen", &self.listen),

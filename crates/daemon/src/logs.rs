@@ -1,34 +1,39 @@
-//! Structured logs on standard error: names, sizes and times, never a value of an update or a key.
+//! The log of the daemon: on standard error, as its configuration says.
 
-use blindsum_net::check_log_levels;
-use tracing_subscriber::filter::{ParseError, Targets};
-use tracing_subscriber::layer::{Layer, SubscriberExt};
-use tracing_subscriber::util::SubscriberInitExt;
+use blindsum_net::NetError;
+use blindsum_net::coordinator::ConfigFile;
+use blindsum_net::logs::{Lines, change, to_stderr};
+use tracing::{error, warn};
 
 use crate::Failure;
-use crate::args::Program;
+use crate::args::{Args, Program};
+
+/// The field of the filter.
+const LEVEL: &str = "program.log_level";
 
 /// Starts logging.
-pub fn start(program: &Program) -> Result<(), Failure> {
-    check_log_levels("program.log_level", &program.log_level)?;
-    let filter: Result<Targets, ParseError> = program.log_level.parse();
-    let filter = filter.map_err(|e| Failure::Program {
-        field: "log_level",
-        rule: e.to_string(),
-    })?;
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let lines = match program.log_format.as_str() {
-        "text" => lines.with_ansi(false).boxed(),
-        "json" => lines.json().flatten_event(true).boxed(),
-        other => {
-            return Err(Failure::Program {
-                field: "log_format",
-                rule: format!("must be text or json, not {other:?}"),
-            });
-        }
+pub fn start(program: &Program) -> Result<(), NetError> {
+    let lines = Lines::of("program.log_format", &program.log_format, false)?;
+    to_stderr(LEVEL, &program.log_level, lines)
+}
+
+/// Reads the filter in the configuration again, and takes it where it is another one.
+pub fn read_again(args: &Args, known: &mut String) {
+    let read = || -> Result<String, Failure> {
+        let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
+        Ok(Program::read(&file.program)?.log_level)
     };
-    tracing_subscriber::registry()
-        .with(lines.with_filter(filter))
-        .init();
-    Ok(())
+    match read() {
+        Ok(level) if level == *known => {}
+        Ok(level) => match change(LEVEL, &level) {
+            Ok(()) => {
+                warn!(from = %known, to = %level, "the filter of the log has changed");
+                *known = level;
+            }
+            Err(error) => error!(%error, "the filter of the log stays as it is"),
+        },
+        Err(error) => {
+            error!(%error, "the configuration cannot be read again: the filter of the log stays as it is")
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! `blindsumd`: a coordinator, or another server of a job, as a daemon.
 //!
 //! It reads its configuration, sets up logs, and runs until its jobs are over or SIGTERM or SIGINT tells it to stop,
-//! even if it is process 1 or was started with SIGINT ignored. On SIGHUP it reads its certificate, its key, the CA and
-//! the revocation list again; it also does so by itself when they change. The coordinator itself is in
+//! even if it is process 1 or was started with SIGINT ignored. On SIGHUP it reads its certificate, its key, the CA,
+//! the revocation list and the filter of its log again; it also does so by itself when they change. The coordinator itself is in
 //! `blindsum_net::coordinator`, the other servers in `blindsum_net::follower`.
 //!
 //! | exit code | means |
@@ -125,7 +125,8 @@ fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> 
             started = role.start() => started?,
         };
         let health = health.map(|listener| health::serve(listener, running.jobs()));
-        let reloading = tokio::spawn(reload_on(hangup, running.reload()));
+        let level = program.log_level.clone();
+        let reloading = tokio::spawn(reload_on(hangup, running.reload(), args.clone(), level));
         tokio::select! {
             signal = &mut stop => info!(signal, "stopping"),
             () = running.finished() => info!("every job is over"),
@@ -142,10 +143,11 @@ fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> 
     })
 }
 
-/// Reads certificates and the revocation list again whenever SIGHUP comes, which ends nothing.
-async fn reload_on(mut hangup: Signal, reload: Reload) {
+/// Reads certificates, the revocation list and the filter of the log again whenever SIGHUP comes, which ends nothing.
+async fn reload_on(mut hangup: Signal, reload: Reload, args: Args, mut level: String) {
     while hangup.recv().await.is_some() {
         reload.reload();
+        logs::read_again(&args, &mut level);
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod address;
 mod ahead;
+mod audit;
 #[cfg(feature = "bench")]
 pub mod bench;
 mod computing;
@@ -22,7 +23,6 @@ mod error;
 mod estimate;
 mod limits;
 mod line;
-mod log_levels;
 mod membership;
 mod outbox;
 mod paths;
@@ -41,6 +41,7 @@ mod wire;
 
 pub mod coordinator;
 pub mod follower;
+pub mod logs;
 pub mod party;
 pub mod pb;
 pub mod status;
@@ -54,7 +55,6 @@ pub use blindsum_job::{JobError, Model, NoUpdateTaken, PolicyError, StoreError, 
 pub use error::NetError;
 pub use estimate::{Task, memory};
 pub use limits::Limits;
-pub use log_levels::{LOG_LEVELS, check_log_levels};
 pub use membership::Membership;
 pub use room::{Bound, Room};
 pub use system::WallClock;

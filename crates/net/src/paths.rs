@@ -42,6 +42,24 @@ pub(crate) fn check_store(path: Option<&Path>) -> Result<(), NetError> {
     Ok(())
 }
 
+/// Refuses an audit trail that names nothing, or the file of the store.
+///
+/// # Errors
+/// [`NetError::Config`] in the field `audit`.
+pub(crate) fn check_audit(path: Option<&Path>, store: Option<&Path>) -> Result<(), NetError> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    check_path("audit", path)?;
+    match store == Some(path) {
+        true => Err(NetError::config(
+            "audit",
+            format!("{} is the store: name another file", path.display()),
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Reads a text file, UTF-8 whatever the locale, without a byte order mark.
 ///
 /// # Errors

@@ -49,6 +49,7 @@ pub fn serve(
     listen: String,
     pem: Pem,
     store: Option<PathBuf>,
+    audit: Option<PathBuf>,
     model: Option<&Bound<'_, PyAny>>,
     limits: &str,
     stop_when_done: bool,
@@ -69,6 +70,7 @@ pub fn serve(
         listen,
         credentials: credentials(pem).or_raise(py)?,
         store,
+        audit,
         jobs: vec![JobConfig {
             spec,
             initial_model,

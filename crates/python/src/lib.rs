@@ -83,6 +83,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(store::stored_model, module)?)?;
     module.add_function(wrap_pyfunction!(store::back_up_store, module)?)?;
     module.add_function(wrap_pyfunction!(network::log_to_stderr, module)?)?;
+    module.add_function(wrap_pyfunction!(network::log_to_feed, module)?)?;
+    module.add_function(wrap_pyfunction!(network::next_log_line, module)?)?;
+    module.add_function(wrap_pyfunction!(network::change_log, module)?)?;
     module.add_function(wrap_pyfunction!(vectors::first_not_finite, module)?)?;
     #[cfg(feature = "timers")]
     timers::add(module)?;

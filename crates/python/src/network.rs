@@ -2,17 +2,16 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
 
-use blindsum_net::{
-    CredentialFiles, Credentials, JobError, NetError, Passphrase, StoreError, check_log_levels,
-};
+use blindsum_net::logs::{Feed, Lines, change, to_feed, to_stderr};
+use blindsum_net::{CredentialFiles, Credentials, JobError, NetError, Passphrase, StoreError};
 use blindsum_protocol::{Culprit, Fault};
 use pyo3::prelude::*;
-use tracing_subscriber::filter::{ParseError, Targets};
-use tracing_subscriber::layer::{Layer, SubscriberExt};
-use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::errors::{IntoPyErr, OrRaise, raise};
+use crate::gil::released;
 
 /// Files of certificate, key, CA and revocation list, all PEM, and the passphrase of the key.
 pub type Pem = (PathBuf, PathBuf, PathBuf, Option<PathBuf>, Option<String>);
@@ -30,20 +29,41 @@ pub fn credentials(pem: Pem) -> Result<Credentials, NetError> {
 }
 
 /// Writes logs to stderr from now on. `filter` is one of off, error, warn, info, debug, trace, or a list like
-/// `warn,blindsum_net=debug`.
+/// `warn,blindsum_net=debug`; `format` is text or json.
 #[pyfunction]
-pub fn log_to_stderr(py: Python<'_>, filter: &str) -> PyResult<()> {
-    let refused = |rule: String| raise(py, "ConfigError", ("log", rule));
-    check_log_levels("log", filter).or_raise(py)?;
-    let filter: Result<Targets, ParseError> = filter.parse();
-    let lines = tracing_subscriber::fmt::layer()
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .with_filter(filter.map_err(|e| refused(e.to_string()))?);
-    tracing_subscriber::registry()
-        .with(lines)
-        .try_init()
-        .map_err(|e| refused(e.to_string()))
+pub fn log_to_stderr(py: Python<'_>, filter: &str, format: &str) -> PyResult<()> {
+    let lines = Lines::of("log_format", format, std::io::stderr().is_terminal()).or_raise(py)?;
+    to_stderr("log", filter, lines).or_raise(py)
+}
+
+/// The lines that [`next_log_line`] gives.
+static FEED: OnceLock<Feed> = OnceLock::new();
+
+/// Gives lines of the log to [`next_log_line`] from now on.
+#[pyfunction]
+pub fn log_to_feed(py: Python<'_>, filter: &str) -> PyResult<()> {
+    let feed = to_feed("log", filter).or_raise(py)?;
+    // There is one log in a process.
+    let _ = FEED.set(feed);
+    Ok(())
+}
+
+/// The next line: its level, the part of the program, its text, and how many were left out before it; `None` where none
+/// came in time.
+#[pyfunction]
+pub fn next_log_line(
+    py: Python<'_>,
+    timeout: f64,
+) -> Option<(&'static str, &'static str, String, u64)> {
+    let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default();
+    let line = released(py, || FEED.get().and_then(|feed| feed.next(timeout)))?;
+    Some((line.level, line.part, line.text, line.left_out))
+}
+
+/// Changes which lines are logged from now on.
+#[pyfunction]
+pub fn change_log(py: Python<'_>, filter: &str) -> PyResult<()> {
+    change("log", filter).or_raise(py)
 }
 
 impl IntoPyErr for NetError {

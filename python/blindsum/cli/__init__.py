@@ -29,6 +29,7 @@ SUBCOMMANDS = {
     "model": "write a job's model out of a coordinator's store",
     "faults": "list what members did wrong, with what shows it",
     "backup": "copy a coordinator's store, also while it is used",
+    "audit": "verify and show the audit trail of a coordinator",
     "pki": "make and show the certificates of parties and coordinators",
     "bench": "measure rounds and kernels against the targets",
 }

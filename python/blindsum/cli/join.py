@@ -157,7 +157,7 @@ def _run(options: argparse.Namespace) -> int:
     if not 0 <= options.mask_memory < MOST_MIB:
         raise ConfigError("--mask-memory", f"0 <= {options.mask_memory} < {MOST_MIB} MiB must hold")
 
-    log.start(options.log)
+    log.start(options.log, options.log_format)
     train = training_function(options.train)
     check_file("--out", options.out, [("--train", training_file(options.train))])
     policy = policy_from(options.policy)

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 
-from blindsum import _native
+from blindsum import logs
 
 DEFAULT = "warn"
+VARIABLE = "BLINDSUM_LOG"
+"""Environment variable with the levels of commands that are not given ``--log``."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Describe ``--log``."""
-    text = f"log to stderr: off, error, warn, info or debug (default: {DEFAULT})"
-    parser.add_argument("--log", default=DEFAULT, metavar="LEVEL", help=text)
+    """Describe ``--log`` and ``--log-format``."""
+    parser.add_argument(
+        "--log",
+        default=os.environ.get(VARIABLE) or DEFAULT,
+        metavar="LEVEL",
+        help="log to stderr: off, error, warn, info or debug, or a list, e.g. warn,blindsum_net=debug "
+        f"(default: {VARIABLE} of the environment, or {DEFAULT})",
+    )
+    parser.add_argument(
+        "--log-format", default="text", metavar="FORMAT", help="how lines look: text (default) or json"
+    )
 
 
 @functools.cache
-def start(level: str) -> None:
+def start(level: str, format: str) -> None:
     """Log from now on; a process has one log.
 
     Raises
     ------
     blindsum.ConfigError
-        No such level, or there is a log of another level.
+        No such level or format, or there is a log of another level.
     """
-    _native.log_to_stderr(level)
+    logs.to_stderr(level, format)

@@ -110,6 +110,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--store", type=named, metavar="FILE", help="SQLite file that remembers rounds and models"
     )
     parser.add_argument(
+        "--audit", type=named, metavar="FILE", help="write the audit trail there, see `blindsum audit`"
+    )
+    parser.add_argument(
         "--model", type=named, metavar="FILE", help="model to start from, .npy (default: zeros)"
     )
     parser.add_argument(
@@ -172,9 +175,11 @@ def _run(options: argparse.Namespace) -> int:
     from blindsum.coordinator import Coordinator
     from blindsum.errors import ConfigError
 
-    log.start(options.log)
+    log.start(options.log, options.log_format)
     if options.server:
         return follow(options, identity_from(options), limits_from(options.limit))
+    if options.audit:
+        check_file("--audit", options.audit, inputs(options, *_READ))
     if options.state_dir:
         raise ConfigError("--state-dir", "only other servers have one; a coordinator has --store")
     if options.out and not options.store:
@@ -189,7 +194,7 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    with named_as_flags("listen", "servers", "store", "results", "membership"):
+    with named_as_flags("listen", "servers", "store", "audit", "results", "membership"):
         coordinator = Coordinator(
             spec,
             identity=identity_from(options),
@@ -197,6 +202,7 @@ def _run(options: argparse.Namespace) -> int:
             listen=options.listen,
             revoked=options.crl,
             store=options.store,
+            audit=options.audit,
             model=_model(options.model, spec),
             limits=limits_from(options.limit),
             stop_when_done=not options.stay,

@@ -9,6 +9,7 @@
 //! ca = "ca.pem"
 //! revoked = "revoked.pem"           # optional
 //! store = "blindsum.db"
+//! audit = "audit.jsonl"             # optional: the audit trail, a line for each thing that happens
 //! membership = "embedded"           # or "etcd://HOST:PORT", with the certificate and key that etcd is shown, and its CA:
 //! membership_certificate = "to-etcd.pem"
 //! membership_key = "to-etcd.key"
@@ -68,6 +69,8 @@ pub struct ConfigFile {
     pub revoked: Option<PathBuf>,
     /// The SQLite file.
     pub store: Option<PathBuf>,
+    /// The file of the audit trail.
+    pub audit: Option<PathBuf>,
     /// Where the leases of parties are kept: `embedded`, or `etcd://HOST:PORT`.
     pub membership: Option<String>,
     /// The certificate that etcd is shown, PEM.
@@ -104,6 +107,7 @@ impl Default for ConfigFile {
             ca: None,
             revoked: None,
             store: None,
+            audit: None,
             membership: None,
             membership_certificate: None,
             membership_key: None,
@@ -165,6 +169,7 @@ impl ConfigFile {
             listen: self.listen,
             credentials,
             store: self.store.map(|path| self.folder.join(path)),
+            audit: self.audit.map(|path| self.folder.join(path)),
             servers: self.servers,
             limits: self.limits,
             stop_when_done: self.stop_when_done,
@@ -185,6 +190,9 @@ impl ConfigFile {
         }
         if self.store.is_some() {
             return refused("store", "only a coordinator has one: leave it out");
+        }
+        if self.audit.is_some() {
+            return refused("audit", "only a coordinator has one: leave it out");
         }
         let Some(state_dir) = self.state_dir else {
             return refused("state_dir", "is missing: no round may come twice");
@@ -219,6 +227,7 @@ impl ConfigFile {
             ("membership_key", &self.membership_key),
             ("membership_ca", &self.membership_ca),
             ("state_dir", &self.state_dir),
+            ("audit", &self.audit),
         ];
         for (field, path) in given {
             path.as_deref()

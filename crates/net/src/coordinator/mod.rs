@@ -30,6 +30,7 @@ use tokio::task::JoinSet;
 use tracing::info;
 
 pub use crate::address::check_address;
+use crate::audit::{Audit, Entry};
 use crate::computing::{Door, LineDoor, LineParts, Lines};
 use crate::limits::Limits;
 use crate::membership::{Members, Membership, Place};
@@ -57,6 +58,8 @@ pub struct Config {
     pub credentials: Credentials,
     /// The SQLite file for jobs, rounds and models. Without it they are lost when the coordinator ends.
     pub store: Option<PathBuf>,
+    /// The file of the audit trail, if one is wanted.
+    pub audit: Option<PathBuf>,
     /// The jobs.
     pub jobs: Vec<JobConfig>,
     /// Where the three servers are, in order, this coordinator first, as everybody reaches them: for jobs whose servers
@@ -92,6 +95,7 @@ pub struct Coordinator {
     tasks: JoinSet<Result<(), NetError>>,
     stop_when_done: bool,
     farewell: Duration,
+    audit: Audit,
 }
 
 /// A coordinator that is starting.
@@ -145,6 +149,7 @@ impl Coordinator {
     async fn begin(config: Config) -> Result<Self, NetError> {
         check_address("listen", &config.listen)?;
         crate::paths::check_store(config.store.as_deref())?;
+        crate::paths::check_audit(config.audit.as_deref(), config.store.as_deref())?;
         let limits = config.limits.clone();
         let Judged {
             side,
@@ -162,6 +167,8 @@ impl Coordinator {
             Some(path) => SqliteStore::open(path, limits.models_kept)?,
             None => SqliteStore::in_memory(limits.models_kept)?,
         });
+        let clock = side.clock().clone();
+        let (audit, store) = Audit::open(config.audit.as_deref(), clock, store)?;
         make_room(&limits);
         let listener = listen(&config.listen).await?;
         let address = listener.local_addr().map_err(NetError::system)?;
@@ -195,7 +202,12 @@ impl Coordinator {
             served.insert(name, job);
         }
         let jobs: Jobs = Arc::new(served);
-        let service = Service::new(jobs.clone(), limits.clone(), side.anchor().clone());
+        let service = Service::new(
+            jobs.clone(),
+            limits.clone(),
+            side.anchor().clone(),
+            audit.clone(),
+        );
         let (hosts, farewell) = (side.current().hosts.clone(), seconds(limits.farewell));
         let door = Door::new(doors, None, side.anchor().clone(), &limits);
         let doorway = Doorway::new(service, door);
@@ -206,7 +218,12 @@ impl Coordinator {
             limits,
             doorway,
             stop,
+            audit.clone(),
         ));
+        audit.note(|| Entry::Started {
+            version: env!("CARGO_PKG_VERSION"),
+            address: address.to_string(),
+        });
         info!(%address, ?hosts, jobs = jobs.len(), "coordinator listening");
         Ok(Self {
             address,
@@ -218,6 +235,7 @@ impl Coordinator {
             tasks,
             stop_when_done: config.stop_when_done,
             farewell,
+            audit,
         })
     }
 
@@ -301,6 +319,7 @@ impl Coordinator {
             let ended = ended.map_err(NetError::system).and_then(|ended| ended);
             result = result.and(ended);
         }
+        self.audit.end();
         result
     }
 }

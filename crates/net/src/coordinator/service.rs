@@ -19,6 +19,7 @@ use tonic_prost::ProstDecoder;
 
 use super::driver::JobHandle;
 use super::session::Sessions;
+use crate::audit::Audit;
 use crate::chunks::CHUNK;
 use crate::computing::{Door, computing};
 use crate::line::line;
@@ -92,10 +93,10 @@ fn compressed() -> http::Response<Body> {
 }
 
 impl Service {
-    pub fn new(jobs: Jobs, limits: crate::Limits, anchor: Arc<TrustAnchor>) -> Self {
+    pub fn new(jobs: Jobs, limits: crate::Limits, anchor: Arc<TrustAnchor>, audit: Audit) -> Self {
         let known = jobs.clone();
         let find: Find = Box::new(move |name| known.get(name).map(|job| job.handle.clone()));
-        let sessions = Arc::new(Sessions::new(limits, anchor.clone(), find));
+        let sessions = Arc::new(Sessions::new(limits, anchor.clone(), audit, find));
         Self {
             jobs,
             sessions,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
+use blindsum_crypto::kdf::sha256;
 use blindsum_job::foreign;
 use blindsum_job::server::{Input, LinkId};
 use blindsum_job::session::Session;
@@ -15,18 +16,20 @@ use tracing::info;
 
 use super::driver::{Event, JobHandle};
 use super::reading::{End, Reader};
+use crate::audit::{Audit, Entry, Guest, Times};
 use crate::limits::Limits;
 use crate::line::Line;
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
 use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
-use crate::seconds;
 use crate::serving::{LOOK_EVERY, Memory, Paces, Peer};
+use crate::{hex, seconds};
 
 /// What all sessions share.
 pub(crate) struct Sessions<F> {
     pub limits: Limits,
     anchor: Arc<TrustAnchor>,
     memory: Memory,
+    audit: Audit,
     /// The job of a name.
     pub find: F,
     pub paces: Paces,
@@ -34,9 +37,10 @@ pub(crate) struct Sessions<F> {
 }
 
 impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
-    pub fn new(limits: Limits, anchor: Arc<TrustAnchor>, find: F) -> Self {
+    pub fn new(limits: Limits, anchor: Arc<TrustAnchor>, audit: Audit, find: F) -> Self {
         Self {
             anchor,
+            audit,
             memory: Memory::new(limits.message_memory),
             limits,
             find,
@@ -63,16 +67,27 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             () = stream.closed() => return,
         }
         let (outbox, queue) = Outbox::before(line.waiting.clone());
-        let (session, job) = match self.begin(peer, &mut inbound, &outbox).await {
+        let (session, job, name) = match self.begin(peer, &mut inbound, &outbox).await {
             Ok(begun) => begun,
             Err(refused) => {
                 info!(party = %peer.name, address = %peer.address, reason = %refused.reason,
                     "refused");
+                self.audit.note(|| Entry::Refused {
+                    who: guest(peer),
+                    reason: refused.reason.clone(),
+                    times: Times::default(),
+                });
                 outbox.put(Queued::Last(refused.into()));
                 send_all(queue, stream, chunk_timeout).await;
                 return;
             }
         };
+        self.audit.note(|| Entry::Joined {
+            who: guest(peer),
+            job: name.clone(),
+            certificate: hex(&sha256(&peer.certificate)),
+            times: Times::default(),
+        });
         let (link, memory) = (session.link(), self.memory.clone());
         let reader = Reader::new(session, job.clone(), pace, memory, chunk_timeout);
         let mut sending = Box::pin(send_all(queue, stream, chunk_timeout));
@@ -103,6 +118,12 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             Some(error) => format!("{reason} ({error})"),
             None => reason,
         };
+        self.audit.note(|| Entry::Left {
+            who: guest(peer),
+            job: name,
+            reason: reason.clone(),
+            times: Times::default(),
+        });
         let lost = Input::Lost {
             link,
             reason,
@@ -134,7 +155,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         peer: &Peer,
         inbound: &mut Streaming<PartyFrame>,
         outbox: &Outbox<CoordinatorFrame>,
-    ) -> Result<(Session, JobHandle), Refused> {
+    ) -> Result<(Session, JobHandle, String), Refused> {
         let first = match timeout(seconds(self.limits.hello_timeout), inbound.message()).await {
             // Where nothing can be read, that is no Hello either.
             Ok(read) => read.ok().flatten().unwrap_or_default(),
@@ -150,6 +171,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             let reason = format!("there is no job {:?} here", foreign(&hello.job));
             Refused::new(RefusalCode::RefusalUnknownJob, reason)
         })?;
+        let name = hello.job.clone();
         let (admitted, answer) = oneshot::channel();
         let event = Event::Connected {
             link,
@@ -164,6 +186,11 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         answer.await.map_err(|_| gone())??;
         // Nothing was read meanwhile.
         session.admit();
-        Ok((session, job))
+        Ok((session, job, name))
     }
+}
+
+/// Somebody as the audit trail names them.
+fn guest(peer: &Peer) -> Guest {
+    Guest::new(&peer.name, peer.address)
 }

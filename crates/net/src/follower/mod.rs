@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::NetError;
+use crate::audit::Audit;
 use crate::computing::{Door, LineParts, Lines, TakesUploads, computing};
 use crate::party::FileRecords;
 use crate::results::ResultFiles;
@@ -143,6 +144,7 @@ impl Follower {
             limits,
             service,
             stop,
+            Audit::default(),
         ));
         info!(%address, %role, job = %name, "server listening");
         Ok(Self {

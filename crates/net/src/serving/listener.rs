@@ -27,6 +27,7 @@ use tracing::{debug, info, warn};
 use super::places::{Calling, Calls, Place, Places};
 use super::refusals::{Refusal, Refusals};
 use crate::ahead::Ahead;
+use crate::audit::Audit;
 use crate::limits::Limits;
 use crate::seconds;
 use crate::servers::Servers;
@@ -204,6 +205,7 @@ pub(crate) async fn accept_all<S: Accepting>(
     servers: Option<Arc<Servers>>,
     limits: Limits,
     connections: mpsc::Sender<io::Result<Connection>>,
+    audit: Audit,
 ) {
     let places = Places::new(limits.connections, limits.connections_per_party);
     let (timeout, idle) = (
@@ -211,7 +213,7 @@ pub(crate) async fn accept_all<S: Accepting>(
         seconds(limits.hello_timeout),
     );
     let mut shaking: VecDeque<AbortHandle> = VecDeque::new();
-    let refusals = Refusals::default();
+    let refusals = Refusals::new(audit);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

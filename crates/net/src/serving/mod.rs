@@ -20,6 +20,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::transport::Server;
 
+use crate::audit::Audit;
 use crate::chunks::CHUNK;
 use crate::limits::Limits;
 use crate::servers::Servers;
@@ -61,6 +62,7 @@ pub(crate) async fn serve<A, S>(
     limits: Limits,
     service: S,
     mut stopping: watch::Receiver<bool>,
+    audit: Audit,
 ) -> Result<(), NetError>
 where
     A: Accepting,
@@ -75,7 +77,8 @@ where
 {
     let (sender, connections) = mpsc::channel(16);
     let accepting = async {
-        listener::accept_all(listener, side.clone(), servers, limits.clone(), sender).await;
+        let (side, limits) = (side.clone(), limits.clone());
+        listener::accept_all(listener, side, servers, limits, sender, audit).await;
         std::future::pending().await
     };
     let watching = side.clone().watch();

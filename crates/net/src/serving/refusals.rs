@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
+use crate::audit::{Audit, Entry, Guest, Times};
 use crate::tls::RefusedCertificate;
 
 /// Time between two lines.
@@ -34,8 +35,11 @@ impl From<String> for Refusal {
 }
 
 /// What was refused lately. Copies share it.
-#[derive(Clone, Default)]
-pub(super) struct Refusals(Arc<Mutex<Lately>>);
+#[derive(Clone)]
+pub(super) struct Refusals {
+    lately: Arc<Mutex<Lately>>,
+    audit: Audit,
+}
 
 #[derive(Default)]
 struct Lately {
@@ -61,6 +65,14 @@ enum Line {
 }
 
 impl Refusals {
+    /// Nothing yet. Whose certificate the CA has signed is in the audit trail, too.
+    pub fn new(audit: Audit) -> Self {
+        Self {
+            lately: Arc::default(),
+            audit,
+        }
+    }
+
     /// A handshake was refused.
     pub fn note(&self, address: SocketAddr, refusal: Refusal) {
         let Refusal {
@@ -68,6 +80,13 @@ impl Refusals {
             certificate,
         } = refusal;
         let name = certificate.as_ref().map(|certificate| &*certificate.name);
+        if let Some(name) = name {
+            self.audit.note(|| Entry::HandshakeRefused {
+                who: Guest::new(name, address),
+                reason: reason.clone(),
+                times: Times::default(),
+            });
+        }
         match self.lock().line(Instant::now(), address, &reason, name) {
             Line::Name(times) => {
                 if let Some(RefusedCertificate { name, is_revoked }) = certificate {
@@ -95,7 +114,7 @@ impl Refusals {
     }
 
     fn lock(&self) -> MutexGuard<'_, Lately> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lately.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -267,6 +267,7 @@ pub fn config(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Config {
         listen: "127.0.0.1:0".into(),
         credentials: pki.coordinator(),
         store: store.map(Path::to_owned),
+        audit: None,
         jobs: specs.into_iter().map(job).collect(),
         servers: Vec::new(),
         limits: limits(),

@@ -1,0 +1,144 @@
+"""The audit trail: what a coordinator writes, and what of a change of the file is found."""
+
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import blindsum as bs
+from blindsum import audit, pki
+from blindsum.cli import main
+
+
+@pytest.fixture(scope="module")
+def trail(place, tmp_path_factory):
+    """The trail of a job of two rounds, the second without a sum, and of a second start of its coordinator."""
+    folder = tmp_path_factory.mktemp("audit")
+    ca = folder / "ca"
+    shutil.copytree(place.folder, ca)
+    place.identity("a"), place.identity("b"), place.identity("revoked")
+    for name in ("a", "b", "revoked"):
+        shutil.copy(place.folder / f"{name}.pem", ca)
+    pki.revoke(ca, [ca / "revoked.pem"])
+    path, spec = folder / "audit.jsonl", place.spec(rounds=2, min_parties=2)
+    options = {"store": folder / "job.sqlite", "revoked": ca / "crl.pem", "audit": path}
+    with place.coordinator(spec, **options) as coordinator:
+        with pytest.raises(bs.NetworkError), place.join(coordinator, "revoked", give_up_after=0.1):
+            pass
+        with place.join(coordinator, "a") as first, place.join(coordinator, "b") as second:
+            rounds = zip(first.rounds(), second.rounds(), strict=False)
+            one, other = next(rounds)
+            one.submit(np.ones(4)), other.submit(np.zeros(4))
+            assert one.outcome().mean[0] == 0.5
+            one, other = next(rounds)
+            second.close()
+            one.submit(np.ones(4))
+            with pytest.raises(bs.RoundAborted):
+                one.result()
+    with place.coordinator(spec, **options):
+        pass
+    return path
+
+
+def test_everything_that_happens_has_a_line(trail, place):
+    found = list(audit.entries(trail))
+    events = [entry["event"] for entry in found]
+    assert events[0] == "job-opened" and events[-1] == "stopped"
+    assert events.count("job-opened") == events.count("started") == events.count("stopped") == 2
+    refused = next(entry for entry in found if entry["event"] == "handshake-refused")
+    assert refused["name"] == "revoked" and "revoked" in refused["reason"]
+    joined = {entry["name"]: entry for entry in found if entry["event"] == "joined"}
+    assert set(joined) == {"a", "b"}
+    first, second = (entry for entry in found if entry["event"] == "round-ended")
+    assert (first["state"], first["roster"], first["survivors"]) == ("done", ["a", "b"], ["a", "b"])
+    assert len(first["result"]) == 64 and first["round"] == 1
+    assert (second["state"], second["survivors"]) == ("aborted", [])
+    assert "b" in second["lost"] and second["reason"]
+    assert {entry["name"] for entry in found if entry["event"] == "left"} == {"a", "b"}
+    assert [entry["seq"] for entry in found] == list(range(1, len(found) + 1))
+
+
+def test_it_is_verified_with_the_hash_that_was_noted(trail, tmp_path):
+    whole = audit.verify(trail)
+    assert whole.entries == len(trail.read_bytes().splitlines()) and whole.torn == 0
+    assert whole.head == hashlib.sha256(trail.read_bytes().splitlines()[-1]).hexdigest()
+    assert audit.verify(trail, whole.head.upper()) == whole
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(b"".join(trail.read_bytes().splitlines(True)[:-1]))
+    assert audit.verify(cut).entries == whole.entries - 1
+    with pytest.raises(bs.AuditError, match="no line has the hash") as error:
+        audit.verify(cut, whole.head)
+    assert error.value.line is None and error.value.path == str(cut)
+    with pytest.raises(bs.ConfigError, match="64 hexadecimal digits"):
+        audit.verify(trail, "abc")
+
+
+def test_half_a_line_is_left_out(trail, tmp_path):
+    torn = tmp_path / "torn.jsonl"
+    torn.write_bytes(trail.read_bytes() + b'{"seq":')
+    assert (audit.verify(torn).torn, audit.verify(torn).head) == (7, audit.verify(trail).head)
+    assert list(audit.entries(torn)) == list(audit.entries(trail))
+
+
+@pytest.mark.parametrize("at", [0, 1, 3, -2])
+@pytest.mark.parametrize("change", ["letter", "gone", "twice", "swapped", "rubbish"])
+def test_case_70_any_change_is_found_with_its_line(trail, tmp_path, at, change):
+    lines = trail.read_bytes().splitlines(True)
+    at %= len(lines)
+    match change:
+        case "letter":
+            lines[at] = lines[at].replace(b"UTC", b"utc", 1)
+        case "gone":
+            del lines[at]
+        case "twice":
+            lines.insert(at, lines[at])
+        case "swapped":
+            lines[at : at + 2] = reversed(lines[at : at + 2])
+        case "rubbish":
+            lines[at] = b"[]\n"
+    changed = tmp_path / "changed.jsonl"
+    changed.write_bytes(b"".join(lines))
+    with pytest.raises(bs.AuditError) as error:
+        audit.verify(changed)
+    assert error.value.line in (at + 1, at + 2)
+    with pytest.raises(bs.AuditError):
+        list(audit.entries(changed))
+
+
+def test_case_70_a_coordinator_does_not_go_on_with_a_changed_trail(trail, place, tmp_path):
+    changed = tmp_path / "changed.jsonl"
+    changed.write_bytes(trail.read_bytes().replace(b'"a"', b'"z"', 1))
+    with pytest.raises(bs.ConfigError, match="audit: .*line [0-9]+: .*name a new file"), place.coordinator(
+        place.spec(), audit=changed
+    ):
+        pass
+    store = tmp_path / "job.sqlite"
+    with pytest.raises(bs.ConfigError, match="audit: .* is the store"), place.coordinator(
+        place.spec(), store=store, audit=store
+    ):
+        pass
+
+
+def status_of(*words):
+    return main([str(word) for word in words])
+
+
+def test_the_command_verifies_and_shows(trail, tmp_path, capsys):
+    assert status_of("audit", "verify", trail) == 0
+    out = capsys.readouterr().out
+    head = audit.verify(trail).head
+    assert "every line is as it was written" in out and head in out
+    assert status_of("audit", "verify", trail, "--head", head, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["head"] == head
+    assert status_of("audit", "verify", trail, "--head", "0" * 64) == 1
+    assert "no line has the hash" in capsys.readouterr().err
+    assert status_of("audit", "verify", tmp_path / "none.jsonl") == 1
+    assert "give the file of `blindsum serve --audit`" in capsys.readouterr().err
+    assert status_of("audit", "show", trail, "--event", "round-ended", "--name", "b") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2 and "round-ended job job round 1" in shown[0] and "survivors: a b" in shown[0]
+    assert status_of("audit", "show", trail, "--json", "--since", "2999") == 0
+    assert capsys.readouterr().out == ""
+    assert status_of("audit", "show", trail, "--job", "other") == 0
