@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = {"math", "crypto", "encode", "sharing", "he", "mpc", "protocol", "job", "net"}
 # The crates of ours that each product is built of.
-PRODUCTS = {"python": {"python", "sim"} | LIBRARIES, "daemon": {"daemon"} | LIBRARIES}
+PRODUCTS = {"python": {"python", "sim", "daemon"} | LIBRARIES, "daemon": {"daemon"} | LIBRARIES}
 # The simulator implements it, and the party that it is for offers it.
 HOOK = {"protocol/src/lib.rs", "protocol/src/protocols/pss_malicious/mod.rs"}
 HOOK |= {f"protocol/src/protocols/pss_malicious/client/{name}.rs" for name in ("mod", "misbehaviour")}
