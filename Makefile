@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments interop etcd domains fuzz mutants docs build format clean \
+.PHONY: help demo test bench experiments interop etcd domains fuzz mutants docs site build release format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -84,8 +84,19 @@ docs: ## API documentation, and check the links of docs/
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	$(PYTHON) tools/links.py
 
-build: .state/tools ## Build a wheel into dist/
-	$(BIN)/maturin build --release --locked --out dist
+site: .state/tools ## A site of the documentation into build/site; needs npm the first time
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --group site
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/make_site.py
+
+# Zig links against the C library of old systems, so the wheel runs there, too. maturin finds it by the Python on the PATH.
+PACKAGE := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/release.py
+
+build: .state/package ## Build a wheel into dist/, with blindsum and blindsumd
+	$(PACKAGE) --wheel
+
+release: .state/package ## Wheels and blindsumd for x86_64 and aarch64, SBOM and checksums into dist/, and try them
+	$(PACKAGE)
+	$(BIN)/python tools/check_release.py
 
 format: .state/tools ## Format everything
 	cargo fmt
@@ -94,7 +105,7 @@ format: .state/tools ## Format everything
 
 clean: ## Remove everything that was built or installed here
 	cargo clean
-	rm -rf .state .tools $(VENV) dist
+	rm -rf .state .tools $(VENV) build dist
 
 lint-rust: .state/tools
 	cargo fmt --check
@@ -145,6 +156,10 @@ test-python: .state/debug
 		{ echo "make: error: $(PYTHON) is older than 3.11; run make PYTHON=/path/to/python3.11"; exit 1; }
 	$(UV) sync --locked --python $(PYTHON) --no-install-project --inexact --group dev --extra demo
 	@mkdir -p .state && touch $@
+
+.state/package: .state/tools
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --group package
+	@touch $@
 
 .tools/bin/uv:
 	$(PYTHON) -m venv .tools

@@ -1,9 +1,10 @@
-"""Draws the stages of each protocol from its plan, as Mermaid diagrams on the protocol's page.
+"""Draws the stages of each protocol from its plan, as Mermaid diagrams on its page, and the demo's picture.
 
-    .venv/bin/python tools/pictures.py            write the pictures into docs/protocols/
-    .venv/bin/python tools/pictures.py --check    compare, exit 1 if they are not what the plans say
+    .venv/bin/python tools/pictures.py            write the pictures into docs/
+    .venv/bin/python tools/pictures.py --check    compare, exit 1 if they are not what plans and record say
 
-The plans are in Rust; the native module, as it is built now, gives them with a job specification.
+The plans are in Rust; the native module, as it is built now, gives them with a job specification. The picture
+of the demo is drawn by ``demo_picture`` from a record.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import demo_picture
 
 import blindsum as bs
 
@@ -140,20 +143,20 @@ def section(of_page: list[Picture]) -> str:
 
 def main() -> int:
     """Write or check; the exit status."""
-    texts: dict[Path, str] = {}
+    texts: dict[Path, str] = demo_picture.texts()
     for name, of_page in pictures().items():
         page = PAGES / f"{name}.md"
         before, rest = page.read_text().split(BEGIN)
         _, after = rest.split(END)
         texts[page] = before + BEGIN + section(of_page) + END + after
-    stale = [path for path, text in texts.items() if path.read_text() != text]
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
     if "--check" not in sys.argv[1:]:
         for path in stale:
             path.write_text(texts[path])
         return 0
     for path in stale:
         name = path.relative_to(ROOT)
-        print(f"{name} is not what the plans say: run .venv/bin/python tools/pictures.py", file=sys.stderr)
+        print(f"{name} is not what it is drawn from: run .venv/bin/python tools/pictures.py", file=sys.stderr)
     return 1 if stale else 0
 
 

@@ -29,10 +29,19 @@ from blindsum.testing.learners import SocketPeers
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
+FIRST_PAGE = ROOT / "docs/start.md"
+"""The page whose commands come first: it makes the CA, the certificates and the job."""
+WHEEL = f"blindsum-{bs.__version__}-cp311-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
+
 REPLACED_IN_SHELL = {
     # What takes minutes, or installs something: whether there is such a target.
     "make demo": f"make --directory={ROOT} --dry-run demo",
-    "make build && pip install dist/blindsum-*.whl": f"make --directory={ROOT} --dry-run build",
+    "make build": f"make --directory={ROOT} --dry-run build",
+    "make release": f"make --directory={ROOT} --dry-run release",
+    "make site": f"make --directory={ROOT} --dry-run site",
+    "make test": f"make --directory={ROOT} --dry-run test",
+    f"pip install '{WHEEL}[demo]'": "true",
+    "blindsum demo": "blindsum demo --parties 4 --rounds 3",
     # A reader's own hosts, ports and working folder.
     "--host agg.example": "--host localhost",
     "https://agg.example:9443": "https://localhost:{port}",
@@ -43,9 +52,32 @@ REPLACED_IN_SHELL = {
 
 REPLACED_IN_PYTHON = {"https://agg.example:9443": "https://localhost:{port}"}
 
+
+class Network:
+    """A network with the two methods of a PyTorch module that pages use, of a thousand parameters."""
+
+    def __init__(self):
+        self._entries = {
+            "weight": np.zeros((30, 33), dtype=np.float32),
+            "bias": np.zeros(10, dtype=np.float32),
+        }
+
+    def state_dict(self):
+        return dict(self._entries)
+
+    def load_state_dict(self, entries):
+        assert entries.keys() == self._entries.keys()
+        self._entries = dict(entries)
+
+    def train(self, _data):
+        self._entries = {name: entry + np.float32(0.25) for name, entry in self._entries.items()}
+
+
 STAND_INS = {
     "data": [None] * 250,
     "train": lambda model, data: np.full(len(model), 0.25, dtype=np.float32),
+    "net": Network(),
+    "train_locally": Network.train,
     "counts": lambda party: np.arange(1000, dtype=np.uint16) + party,
 }
 """The reader's own code in Python blocks."""
@@ -219,7 +251,7 @@ def shell_pages():
 
 @pytest.mark.parametrize("found", shell_pages())
 def test_shell_blocks_run(found, shell, tmp_path):
-    if found[0].page != ROOT / "README.md":
+    if found[0].page != FIRST_PAGE:
         for line in FIRST_STEPS:
             shell.run(line)
         (tmp_path / "new.toml").write_text((tmp_path / "job.toml").read_text().replace("tumour", "tumour-2"))
@@ -236,11 +268,11 @@ FIRST_STEPS = [
     "blindsum pki sign ca hospital-a.csr",
     "cp ca/ca.pem .",
 ]
-"""What the other pages take from the README, with the certificates of a party."""
+"""What the other pages take from the first one, with the certificates of a party."""
 
 
-def test_the_first_steps_are_those_of_the_readme():
-    done = [line for block in blocks("sh") if block.page.name == "README.md" for line in commands(block)]
+def test_the_first_steps_are_those_of_the_first_page():
+    done = [line for block in blocks("sh") if block.page == FIRST_PAGE for line in commands(block)]
     assert [line for line in done if line in FIRST_STEPS] == FIRST_STEPS
 
 
@@ -317,6 +349,30 @@ def test_blocks_of_domains_run_in_every_learner(block, tumour, tmp_path):
         one.join(120)
     # 300 of 302 parts of every update of 0.25.
     assert all(np.allclose(found[rank], 0.25 * 300 / 302, atol=1e-3) for rank in range(3))
+
+
+def test_the_readme_shows_the_recorded_demo():
+    """Its lines of output are in the record, in this order. The picture is drawn from the whole record."""
+    record = iter((ROOT / "docs/pictures/demo.txt").read_text().splitlines())
+    (shown,) = (block for block in blocks("text") if block.page == ROOT / "README.md")
+    lines = [line for line in shown.text.splitlines() if line != "…"]
+    assert len(lines) > 8
+    assert all(line in record for line in lines), (
+        "a line is not in docs/pictures/demo.txt, or is out of order"
+    )
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+def test_the_site_has_every_page_in_its_navigation():
+    """The pages of experiments and of other tools are reached from those."""
+    named = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert len(named) == len(set(named))
+    pages = {str(page.relative_to(ROOT)) for page in PAGES} - {"README.md"} | {"index.md"}
+    assert pages <= set(named)
+    assert all((ROOT / name).exists() for name in set(named) - {"index.md"})
 
 
 def test_training_functions_that_pages_name_are_there():

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = {"math", "crypto", "encode", "sharing", "he", "mpc", "protocol", "job", "net"}
 # The crates of ours that each product is built of.
-PRODUCTS = {"python": {"python", "sim"} | LIBRARIES, "daemon": {"daemon"} | LIBRARIES}
+PRODUCTS = {"python": {"python", "sim", "daemon"} | LIBRARIES, "daemon": {"daemon"} | LIBRARIES}
 # The simulator implements it, and the party that it is for offers it.
 HOOK = {"protocol/src/lib.rs", "protocol/src/protocols/pss_malicious/mod.rs"}
 HOOK |= {f"protocol/src/protocols/pss_malicious/client/{name}.rs" for name in ("mod", "misbehaviour")}
@@ -62,13 +62,15 @@ def test_features_of_a_build_for_measurements_are_seen() -> None:
 
 
 def test_products_are_built_without_features() -> None:
-    """The commands of the Makefile that make a wheel, or the module of the demo, name no feature."""
+    """The command of a release that makes a wheel, and that of the module of the demo, name no feature."""
     commands = [line for line in (ROOT / "Makefile").read_text().splitlines() if "$(BIN)/maturin " in line]
     named = {line.strip().split("maturin ")[1]: re.findall(r"--features (\S+)", line) for line in commands}
     assert [command for command, features in named.items() if not features] == [
-        "build --release --locked --out dist",
-        "develop --uv --locked --release",
+        "develop --uv --locked --release"
     ]
+    release = (ROOT / "tools/release.py").read_text()
+    assert '"maturin", "build", "--release", "--locked"' in release
+    assert "features" not in release
     assert sorted(features for features in named.values() if features) == [["testing"], ["timers"]]
     assert (
         "features"

@@ -257,7 +257,7 @@ def test_the_command_refuses_what_the_file_says(capsys, compared):
         capsys, "--repeat", f"{compared / 'runs.csv'}:4", "--seed", "3", "--dim", "4", "--set", "clip=1"
     )
     assert status == 2
-    assert "--repeat: the file says what is simulated: leave --seed and --dim and --set out" in err
+    assert "--repeat: the file has the whole simulation: leave --seed and --dim and --set out" in err
 
 
 def test_a_file_may_have_the_name_of_a_row(tmp_path):

@@ -6,6 +6,7 @@
 
 mod campaign;
 mod coordinator;
+mod daemon;
 mod errors;
 mod feed;
 mod follower;
@@ -82,6 +83,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(store::stored_faults, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_model, module)?)?;
     module.add_function(wrap_pyfunction!(store::back_up_store, module)?)?;
+    module.add_function(wrap_pyfunction!(daemon::daemon, module)?)?;
     module.add_function(wrap_pyfunction!(network::log_to_stderr, module)?)?;
     module.add_function(wrap_pyfunction!(network::log_to_feed, module)?)?;
     module.add_function(wrap_pyfunction!(network::next_log_line, module)?)?;

@@ -19,18 +19,18 @@ EXIT_INTERRUPTED = 130
 
 SUBCOMMANDS = {
     "demo": "train on real data: parties, coordinator, TLS, one party killed on the way",
-    "simulate": "run rounds of a protocol in this process and say what they cost",
+    "simulate": "run rounds of a protocol in this process, and print their costs",
     "compare": "simulate protocols side by side over a grid, into a table and pictures",
-    "experiments": "run the grids of papers' experiments, or your own in their place",
-    "spec": "check a job file, and print the whole job that it means",
+    "experiments": "run the grids of papers' experiments, or grids of your own",
+    "spec": "check a job file, and print the complete job",
     "serve": "run a coordinator for one job",
-    "join": "take part in a job with a training function of yours",
-    "status": "say how the jobs of a coordinator's store stand",
+    "join": "take part in a job with your training function",
+    "status": "print the state of the jobs in a coordinator's store",
     "model": "write a job's model out of a coordinator's store",
-    "faults": "list what members did wrong, with what shows it",
+    "faults": "list faults with their culprits, and write the evidence",
     "backup": "copy a coordinator's store, also while it is used",
     "audit": "verify and show the audit trail of a coordinator",
-    "pki": "make and show the certificates of parties and coordinators",
+    "pki": "make, show, renew and revoke certificates",
     "bench": "measure rounds and kernels against the targets",
 }
 

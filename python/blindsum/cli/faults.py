@@ -24,7 +24,9 @@ one for each accuser and accused, with how often it was repeated.
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    parser.description = "List what members of a job did wrong. A coordinator may use the store meanwhile."
+    parser.description = (
+        "List the faults of a job with their culprits. A coordinator may use the store meanwhile."
+    )
     parser.epilog = EXAMPLES
     parser.add_argument(
         "--store", required=True, type=named, metavar="FILE", help="the coordinator's SQLite file"

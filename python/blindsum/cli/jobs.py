@@ -77,7 +77,7 @@ def spec_from_file_alone(options: argparse.Namespace) -> JobSpec:
     """Read the job file of ``--job``; together with it no flag may set an option of the job."""
     flags = flags_of_job(options)
     if flags:
-        raise ConfigError("--job", f"the file says what the job is: leave {' and '.join(flags)} out")
+        raise ConfigError("--job", f"the file has the whole job: leave {' and '.join(flags)} out")
     return spec_from_file(options.job)
 
 

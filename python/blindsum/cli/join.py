@@ -52,7 +52,7 @@ The function may sit a round out: it returns None, or weight 0. An update that c
 length, a weight that the job does not allow) is refused here, with the reason; this party sits that round out
 and stays for the next. With --json the "outcome" of such rounds is "skipped". It is "unknown" if the update
 is out and this party ends before the coordinator says whether it counts: with --state-dir, start it again to
-be told. It is "unknown" as well if somebody broke the protocol once the update was out, and "missed" if the
+learn it. It is "unknown" as well if somebody broke the protocol once the update was out, and "missed" if the
 update counts and this party cannot get the result.
 
 A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
@@ -99,7 +99,7 @@ RECIPES = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    parser.description = "Take part in a job: your function trains, nobody sees its result."
+    parser.description = "Take part in a job: your function trains, and nobody sees its result."
     recipes = "".join(f"  {job}\n    {' '.join(words)}\n" for job, words in RECIPES.items())
     parser.epilog = EXAMPLES.format(training=example("training.py"), recipes=recipes)
     parser.add_argument(

@@ -33,7 +33,9 @@ def add(actions: Actions) -> None:
     listed.add_argument("--json", action="store_true", help="print one JSON object")
     listed.set_defaults(run=_list)
 
-    expiring = actions.add_parser("expiring", help="say what ends soon; exit status 3 if something does")
+    expiring = actions.add_parser(
+        "expiring", help="list certificates that end soon; exit status 3 if there are any"
+    )
     expiring.add_argument(
         "places", type=named, metavar="PLACE", nargs="+", help="folder of a CA, or a file .pem or crl.pem"
     )
@@ -43,9 +45,7 @@ def add(actions: Actions) -> None:
     expiring.add_argument("--json", action="store_true", help="print one JSON array")
     expiring.set_defaults(run=_expiring)
 
-    show = actions.add_parser(
-        "show", help="say what is in a certificate, a request, a key or a revocation list"
-    )
+    show = actions.add_parser("show", help="print a certificate, a request, a key or a revocation list")
     show.add_argument(
         "file", type=named, metavar="FILE", help=".pem, .csr, .key (what is public of it) or crl.pem"
     )
@@ -75,7 +75,9 @@ def add(actions: Actions) -> None:
     index.add_argument(
         "--rebuild", action="store_true", help="make it anew; the old one stays as index.json.damaged"
     )
-    index.add_argument("--complete", action="store_true", help="say that no certificate is missing then")
+    index.add_argument(
+        "--complete", action="store_true", help="confirm that no certificate is missing afterwards"
+    )
     index.set_defaults(run=_index)
 
     roll = actions.add_parser("roll", help="make the CA that takes the place of another one")

@@ -28,7 +28,7 @@ def repeat(options: argparse.Namespace, given: Sequence[str]) -> int:
     from blindsum.comparison.repeats import simulate_again
 
     if given:
-        raise ConfigError("--repeat", f"the file says what is simulated: leave {' and '.join(given)} out")
+        raise ConfigError("--repeat", f"the file has the whole simulation: leave {' and '.join(given)} out")
     path, row = file_and_row(options.repeat)
     with console.progress("simulating", 1, quiet=options.json) as bar:
         found = simulate_again(

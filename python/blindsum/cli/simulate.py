@@ -94,10 +94,17 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="what every message takes in virtual time, also between servers (default 0)",
     )
     parser.add_argument(
-        "--liars", type=int, default=0, metavar="K", help="parties that lie (default 0), for pss-malicious"
+        "--liars",
+        type=int,
+        default=0,
+        metavar="K",
+        help="corrupt parties that send false values (default 0), for pss-malicious",
     )
     parser.add_argument(
-        "--lie", default="mixed", metavar="KIND", help=f"how they lie: {', '.join(LIES)} (default mixed)"
+        "--lie",
+        default="mixed",
+        metavar="KIND",
+        help=f"the kind of false values: {', '.join(LIES)} (default mixed)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of every random number (default 0)")
     parser.add_argument(
@@ -111,7 +118,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--repeat",
         type=named,
         metavar="FILE[:RUN]",
-        help="run again what a file of --json or a table of `blindsum compare` has, and say what differs",
+        help="repeat a run of a --json file or of a `blindsum compare` table, and name the differences",
     )
     parser.add_argument("--threads", type=int, default=1, help="threads to work with (default 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -22,7 +22,7 @@ that is with all parties. The hash is what a party asks for with --policy job_ha
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    parser.description = "Check a job file, and print the whole job that it means with its hash."
+    parser.description = "Check a job file, and print the complete job with its hash."
     parser.epilog = EXAMPLES
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("job", nargs="?", type=named, metavar="JOB", help="a job file, TOML or JSON")

@@ -12,6 +12,8 @@
 //! | 2 | the command line or the configuration is wrong |
 //! | 3 | the address cannot be listened on |
 //! | 4 | the store cannot be used |
+//!
+//! It is a library so that the Python module can run it: the wheel then has the command without a second copy of the code.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -19,8 +21,8 @@ mod health;
 mod logs;
 mod role;
 
+use std::ffi::OsString;
 use std::pin::pin;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use blindsum_net::coordinator::ConfigFile;
@@ -33,9 +35,17 @@ use tracing::{error, info};
 use args::Args;
 use role::Role;
 
-fn main() -> ExitCode {
-    match start() {
-        Ok(()) => ExitCode::SUCCESS,
+/// Runs the daemon until it ends, and gives its exit code. The first word of the command line is the program's name.
+///
+/// It takes SIGTERM, SIGINT and SIGHUP of the whole process, and keeps them.
+pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
+    match start(words) {
+        Ok(()) => 0,
+        Err(Failure::Words(answer)) => {
+            // Help and the version come this way, too. If nobody can be shown them there is nobody to tell that.
+            let _ = answer.print();
+            u8::try_from(answer.exit_code()).unwrap_or(2)
+        }
         Err(failure) => {
             eprintln!("blindsumd: {failure}");
             failure.code()
@@ -52,11 +62,13 @@ enum Failure {
     Program { field: &'static str, rule: String },
     #[error("{0}")]
     System(#[from] std::io::Error),
+    #[error(transparent)]
+    Words(#[from] clap::Error),
 }
 
 impl Failure {
-    fn code(&self) -> ExitCode {
-        ExitCode::from(match self {
+    fn code(&self) -> u8 {
+        match self {
             Failure::Net(NetError::Listen { .. }) => 3,
             Failure::Net(NetError::Job(JobError::Store(_))) => 4,
             Failure::Net(
@@ -64,14 +76,15 @@ impl Failure {
                 | NetError::Job(JobError::Spec(_))
                 | NetError::Credential { .. },
             )
-            | Failure::Program { .. } => 2,
+            | Failure::Program { .. }
+            | Failure::Words(_) => 2,
             Failure::Net(_) | Failure::System(_) => 1,
-        })
+        }
     }
 }
 
 /// Takes the signals before anything else: one that comes in the first moment stops the daemon, too.
-fn start() -> Result<(), Failure> {
+fn start(words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -83,7 +96,7 @@ fn start() -> Result<(), Failure> {
             hangup: signal(SignalKind::hangup())?,
         }
     };
-    run(&Args::parse(), &runtime, signals)
+    run(&Args::try_parse_from(words)?, &runtime, signals)
 }
 
 /// The signals that the daemon heeds.
