@@ -46,11 +46,12 @@ pub mod pb;
 pub mod status;
 
 pub mod store;
+pub mod watched;
 
 use blindsum_job::{chunks, fingerprint, hex, seconds};
 
 pub use blindsum_job::chunks::CHUNK;
-pub use blindsum_job::{JobError, Model, NoUpdateTaken, PolicyError, StoreError, report};
+pub use blindsum_job::{JobError, Model, NoUpdateTaken, PolicyError, StoreError, report, totals};
 pub use error::NetError;
 pub use estimate::{Task, memory};
 pub use limits::Limits;

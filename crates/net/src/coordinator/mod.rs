@@ -13,6 +13,7 @@ mod origin;
 mod reading;
 mod service;
 mod session;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -37,10 +38,11 @@ use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::results::ResultFiles;
 use crate::servers::Servers;
-use crate::serving::{listen, make_room, serve};
-use crate::store::{SqliteStore, Store};
+use crate::serving::{Counts, listen, make_room, serve};
+use crate::store::SqliteStore;
 use crate::system::{Clock, entropy};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
+use crate::watched::{Kept, Watched};
 use crate::{NetError, seconds};
 use checked::{CheckedJob, check_jobs};
 use driver::{Computing, Driver};
@@ -92,6 +94,7 @@ pub struct Coordinator {
     tasks: JoinSet<Result<(), NetError>>,
     stop_when_done: bool,
     farewell: Duration,
+    watched: Watched,
 }
 
 /// A coordinator that is starting.
@@ -158,7 +161,7 @@ impl Coordinator {
             config.jobs,
             &config.servers,
         )?;
-        let store: Arc<dyn Store> = Arc::new(match &config.store {
+        let store = Arc::new(match &config.store {
             Some(path) => SqliteStore::open(path, limits.models_kept)?,
             None => SqliteStore::in_memory(limits.models_kept)?,
         });
@@ -168,6 +171,7 @@ impl Coordinator {
         let (stopping, stop) = watch::channel(false);
         let shared = Shared {
             spools: Arc::new(Spools::new(limits.relay_memory, config.store.as_deref())),
+            counts: Arc::default(),
             store,
             side: side.clone(),
             limits: limits.clone(),
@@ -195,7 +199,15 @@ impl Coordinator {
             served.insert(name, job);
         }
         let jobs: Jobs = Arc::new(served);
-        let service = Service::new(jobs.clone(), limits.clone(), side.anchor().clone());
+        let counts = shared.counts.clone();
+        let kept = Kept {
+            store: shared.store.clone(),
+            spools: shared.spools.clone(),
+        };
+        let shown = watched::watched(&jobs);
+        let watched = Watched::new(shown, Some(kept), counts.clone(), &side, stop.clone());
+        let anchor = side.anchor().clone();
+        let service = Service::new(jobs.clone(), limits.clone(), anchor, counts.clone());
         let (hosts, farewell) = (side.current().hosts.clone(), seconds(limits.farewell));
         let door = Door::new(doors, None, side.anchor().clone(), &limits);
         let doorway = Doorway::new(service, door);
@@ -205,6 +217,7 @@ impl Coordinator {
             servers,
             limits,
             doorway,
+            counts,
             stop,
         ));
         info!(%address, ?hosts, jobs = jobs.len(), "coordinator listening");
@@ -218,6 +231,7 @@ impl Coordinator {
             tasks,
             stop_when_done: config.stop_when_done,
             farewell,
+            watched,
         })
     }
 
@@ -396,10 +410,11 @@ const COORDINATOR: ServerIndex = ServerIndex::ALL[0];
 
 /// What all jobs share.
 struct Shared {
-    store: Arc<dyn Store>,
+    store: Arc<SqliteStore>,
     side: Arc<Renewed<CoordinatorSide>>,
     limits: Limits,
     spools: Arc<Spools>,
+    counts: Arc<Counts>,
     servers: Option<Arc<Servers>>,
     stopping: watch::Receiver<bool>,
 }
@@ -457,12 +472,14 @@ fn open_job(
     };
     let clock = Clock::new(shared.side.clock().clone());
     let server = JobServer::open(parts, clock.now(), entropy()?)?;
+    let counted = server.counted();
     let stopping = shared.stopping.clone();
     let (driver, handle, status) = Driver::new(server, clock, computing, members, stopping);
     let job = ServedJob {
         ends: driver.ends(),
         handle,
         status,
+        counted,
     };
     Ok((driver, job, door))
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_job::foreign;
+use blindsum_job::server::Counted;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use tokio::sync::{broadcast, watch};
@@ -26,7 +27,7 @@ use crate::pb::computing_server::ComputingServer;
 use crate::pb::questions::coordinator_server::{Coordinator, CoordinatorServer};
 use crate::pb::{StatusReply, StatusRequest};
 use crate::report::JobStatus;
-use crate::serving::{Calling, Peer, unknown};
+use crate::serving::{Calling, Counts, Peer, unknown};
 use crate::wire::{CONNECT, Sending};
 
 /// Frames that wait for the connection; each holds at most one chunk.
@@ -51,6 +52,7 @@ pub(crate) struct ServedJob {
     pub handle: JobHandle,
     pub status: watch::Receiver<JobStatus>,
     pub ends: broadcast::Sender<Arc<JobStatus>>,
+    pub counted: Counted,
 }
 
 pub(crate) type Jobs = Arc<BTreeMap<String, ServedJob>>;
@@ -92,10 +94,15 @@ fn compressed() -> http::Response<Body> {
 }
 
 impl Service {
-    pub fn new(jobs: Jobs, limits: crate::Limits, anchor: Arc<TrustAnchor>) -> Self {
+    pub fn new(
+        jobs: Jobs,
+        limits: crate::Limits,
+        anchor: Arc<TrustAnchor>,
+        counts: Arc<Counts>,
+    ) -> Self {
         let known = jobs.clone();
         let find: Find = Box::new(move |name| known.get(name).map(|job| job.handle.clone()));
-        let sessions = Arc::new(Sessions::new(limits, anchor.clone(), find));
+        let sessions = Arc::new(Sessions::new(limits, anchor.clone(), find, counts));
         Self {
             jobs,
             sessions,

@@ -20,7 +20,7 @@ use crate::line::Line;
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
 use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
 use crate::seconds;
-use crate::serving::{LOOK_EVERY, Memory, Paces, Peer};
+use crate::serving::{Counts, LOOK_EVERY, Memory, Paces, Peer};
 
 /// What all sessions share.
 pub(crate) struct Sessions<F> {
@@ -31,10 +31,11 @@ pub(crate) struct Sessions<F> {
     pub find: F,
     pub paces: Paces,
     next_id: AtomicU64,
+    counts: Arc<Counts>,
 }
 
 impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
-    pub fn new(limits: Limits, anchor: Arc<TrustAnchor>, find: F) -> Self {
+    pub fn new(limits: Limits, anchor: Arc<TrustAnchor>, find: F, counts: Arc<Counts>) -> Self {
         Self {
             anchor,
             memory: Memory::new(limits.message_memory),
@@ -42,6 +43,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             find,
             paces: Paces::default(),
             next_id: AtomicU64::new(1),
+            counts,
         }
     }
 
@@ -68,6 +70,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             Err(refused) => {
                 info!(party = %peer.name, address = %peer.address, reason = %refused.reason,
                     "refused");
+                self.counts.refuse(refused.code().into());
                 outbox.put(Queued::Last(refused.into()));
                 send_all(queue, stream, chunk_timeout).await;
                 return;

@@ -22,8 +22,9 @@ use crate::NetError;
 use crate::computing::{Door, LineParts, Lines, TakesUploads, computing};
 use crate::party::FileRecords;
 use crate::results::ResultFiles;
-use crate::serving::{listen, make_room, serve};
+use crate::serving::{Counts, listen, make_room, serve};
 use crate::tls::{Reload, Renewed, ServerSide};
+use crate::watched::Watched;
 use config::Checked;
 pub use config::FollowerConfig;
 pub(crate) use driver::{Driver, Inbox};
@@ -38,6 +39,7 @@ pub struct Follower {
     stopping: watch::Sender<bool>,
     over: watch::Receiver<bool>,
     tasks: JoinSet<Result<(), NetError>>,
+    watched: Watched,
 }
 
 /// Runs such a server until `shutdown` comes or its job is over. `ready` is called with the address once others can
@@ -136,12 +138,15 @@ impl Follower {
         let mut tasks = JoinSet::new();
         tasks.spawn(driver.run(|events, given_up| uplink.keep(events, given_up)));
         let service = computing(door);
+        let counts = Arc::<Counts>::default();
+        let watched = Watched::new(Vec::new(), None, counts.clone(), &side, stop.clone());
         tasks.spawn(serve(
             listener,
             side.clone(),
             Some(servers),
             limits,
             service,
+            counts,
             stop,
         ));
         info!(%address, %role, job = %name, "server listening");
@@ -151,6 +156,7 @@ impl Follower {
             stopping,
             over,
             tasks,
+            watched,
         })
     }
 
@@ -163,6 +169,11 @@ impl Follower {
     /// files. It does so by itself, within seconds, when one of the files changes.
     pub fn reload(&self) -> Reload {
         Reload::of(self.side.clone())
+    }
+
+    /// What there is to be watched: bytes, who was not let in, and when certificates end.
+    pub fn watched(&self) -> Watched {
+        self.watched.clone()
     }
 
     /// Waits until the job is over, or the server cannot go on: [`stop`](Self::stop) says which.

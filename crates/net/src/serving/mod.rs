@@ -1,10 +1,12 @@
 //! What a coordinator and other servers do alike for who connects to them: `listener` takes connections, `places` says
 //! how many, `refusals` what the log says of who is not let in, `files` makes room for them, `pace` limits how often one peer comes and speaks, `memory` what is received of
-//! all of them at once.
+//! all of them at once. `counts` is what watchers see counted, and `only_grpc` answers who is no client.
 
+mod counts;
 mod files;
 mod listener;
 mod memory;
+mod only_grpc;
 mod pace;
 mod places;
 mod refusals;
@@ -27,9 +29,11 @@ use crate::tls::{Accepting, Renewed};
 use crate::wire::LARGEST_PIECE;
 use crate::{NetError, seconds};
 
+pub(crate) use counts::Counts;
 pub(crate) use files::make_room;
 pub(crate) use listener::{Peer, unknown};
 pub(crate) use memory::{Memory, Turn};
+use only_grpc::OnlyGrpc;
 pub(crate) use pace::{Pace, Paces};
 pub(crate) use places::Calling;
 
@@ -60,6 +64,7 @@ pub(crate) async fn serve<A, S>(
     servers: Option<Arc<Servers>>,
     limits: Limits,
     service: S,
+    counts: Arc<Counts>,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), NetError>
 where
@@ -68,14 +73,15 @@ where
             http::Request<Body>,
             Response = http::Response<Body>,
             Error = Infallible,
-            Future: Send,
+            Future: Send + 'static,
         > + Clone
         + Send
         + 'static,
 {
     let (sender, connections) = mpsc::channel(16);
     let accepting = async {
-        listener::accept_all(listener, side.clone(), servers, limits.clone(), sender).await;
+        let (side, limits) = (side.clone(), limits.clone());
+        listener::accept_all(listener, side, servers, limits, counts, sender).await;
         std::future::pending().await
     };
     let watching = side.clone().watch();
@@ -91,9 +97,13 @@ where
         .initial_connection_window_size(Some(4 * CHUNK as u32))
         .max_concurrent_streams(Some(8))
         .http2_max_header_list_size(Some(16 * 1024))
-        .serve_with_incoming_shutdown(service, ReceiverStream::new(connections), async move {
-            let _ = stop.wait_for(|stopping| *stopping).await;
-        });
+        .serve_with_incoming_shutdown(
+            OnlyGrpc(service),
+            ReceiverStream::new(connections),
+            async move {
+                let _ = stop.wait_for(|stopping| *stopping).await;
+            },
+        );
     let late = async {
         let _ = stopping.wait_for(|stopping| *stopping).await;
         tokio::time::sleep(Duration::from_secs(2)).await;

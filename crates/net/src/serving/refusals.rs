@@ -6,9 +6,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use blindsum_job::totals::RefusedBecause;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
+use super::counts::Counts;
 use crate::tls::RefusedCertificate;
 
 /// Time between two lines.
@@ -34,8 +36,11 @@ impl From<String> for Refusal {
 }
 
 /// What was refused lately. Copies share it.
-#[derive(Clone, Default)]
-pub(super) struct Refusals(Arc<Mutex<Lately>>);
+#[derive(Clone)]
+pub(super) struct Refusals {
+    lately: Arc<Mutex<Lately>>,
+    counts: Arc<Counts>,
+}
 
 #[derive(Default)]
 struct Lately {
@@ -61,12 +66,25 @@ enum Line {
 }
 
 impl Refusals {
+    /// Of nobody yet; each is counted, too.
+    pub fn new(counts: Arc<Counts>) -> Self {
+        Self {
+            lately: Arc::default(),
+            counts,
+        }
+    }
+
     /// A handshake was refused.
     pub fn note(&self, address: SocketAddr, refusal: Refusal) {
         let Refusal {
             reason,
             certificate,
         } = refusal;
+        self.counts.refuse(match &certificate {
+            None => RefusedBecause::Handshake,
+            Some(shown) if shown.is_revoked => RefusedBecause::Revoked,
+            Some(_) => RefusedBecause::Certificate,
+        });
         let name = certificate.as_ref().map(|certificate| &*certificate.name);
         match self.lock().line(Instant::now(), address, &reason, name) {
             Line::Name(times) => {
@@ -95,7 +113,7 @@ impl Refusals {
     }
 
     fn lock(&self) -> MutexGuard<'_, Lately> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lately.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
