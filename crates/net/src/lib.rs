@@ -18,6 +18,7 @@ pub mod bench;
 mod computing;
 mod connect;
 mod conversation;
+mod counts;
 mod error;
 mod estimate;
 mod limits;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::serving::Counts;
+use crate::counts::Counts;
 use crate::tls::{tls_error, words};
 
 /// What went through a connection.

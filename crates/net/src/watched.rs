@@ -9,9 +9,9 @@ use blindsum_job::server::Counted;
 use blindsum_job::totals::{Histogram, RefusedBecause, Totals};
 use tokio::sync::watch;
 
+use crate::counts::Counts;
 use crate::relay::Spools;
 use crate::report::JobStatus;
-use crate::serving::Counts;
 use crate::store::SqliteStore;
 use crate::system::WallClock;
 use crate::tls::{Accepting, Renewed};

@@ -12,7 +12,9 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use tempfile::TempDir;
 
+mod deployed;
 mod documented;
+mod watched;
 
 /// A folder with everything that a coordinator needs.
 fn folder() -> TempDir {
@@ -354,54 +356,6 @@ fn case_58_few_open_files_are_told_and_newcomers_get_in() {
     // It was taken, and its time for the handshake is over.
     assert_eq!(last.read(&mut [0]).unwrap(), 0);
     terminate(child);
-}
-
-#[test]
-fn it_answers_scrapes_and_health_checks_and_stops_on_sigterm() {
-    let folder = folder();
-    let port = {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        free.local_addr().unwrap().port()
-    };
-    let metrics = format!("127.0.0.1:{port}");
-    let (child, mut log) = started(
-        folder.path(),
-        &["--metrics", &metrics, "--log-format", "json"],
-    );
-    let ask = |method: &str, path: &str| {
-        let mut stream = TcpStream::connect(&metrics).unwrap();
-        let request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, body.to_owned())
-    };
-    assert_eq!(ask("GET", "/livez"), (200, "alive\n".into()));
-    let job = "job a: running, 0 parties connected, 1 needed, 0 rounds done\n";
-    assert_eq!(ask("GET", "/readyz"), (200, format!("ready\n{job}")));
-    let few = format!("not ready: too few parties are connected\n{job}");
-    assert_eq!(ask("GET", "/readyz/a"), (503, few));
-    for path in ["/", "/readyz/b", "/metrics/", "/livez/a"] {
-        assert_eq!(ask("GET", path).0, 404, "{path}");
-    }
-    assert_eq!(ask("POST", "/metrics").0, 405);
-    assert_eq!(ask("HEAD", "/metrics"), (200, String::new()));
-    let (status, page) = ask("GET", "/metrics");
-    assert_eq!(status, 200);
-    assert!(page.ends_with("# EOF\n"), "{page}");
-    for line in [
-        "blindsum_rounds_total{job=\"a\",outcome=\"sum\",reason=\"none\"} 0.0",
-        "blindsum_parties_needed{job=\"a\"} 1.0",
-        "blindsum_parties_refused_total{reason=\"handshake\"} 0.0",
-    ] {
-        assert!(page.lines().any(|found| found == line), "{line}\n{page}");
-    }
-    terminate(child);
-    let mut rest = String::new();
-    log.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("\"signal\":\"SIGTERM\""), "{rest}");
 }
 
 #[test]

@@ -32,13 +32,14 @@ use tracing::info;
 
 pub use crate::address::check_address;
 use crate::computing::{Door, LineDoor, LineParts, Lines};
+use crate::counts::Counts;
 use crate::limits::Limits;
 use crate::membership::{Members, Membership, Place};
 use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::results::ResultFiles;
 use crate::servers::Servers;
-use crate::serving::{Counts, listen, make_room, serve};
+use crate::serving::{listen, make_room, serve};
 use crate::store::SqliteStore;
 use crate::system::{Clock, entropy};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};

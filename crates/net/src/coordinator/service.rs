@@ -22,12 +22,13 @@ use super::driver::JobHandle;
 use super::session::Sessions;
 use crate::chunks::CHUNK;
 use crate::computing::{Door, computing};
+use crate::counts::Counts;
 use crate::line::line;
 use crate::pb::computing_server::ComputingServer;
 use crate::pb::questions::coordinator_server::{Coordinator, CoordinatorServer};
 use crate::pb::{StatusReply, StatusRequest};
 use crate::report::JobStatus;
-use crate::serving::{Calling, Counts, Peer, unknown};
+use crate::serving::{Calling, Peer, unknown};
 use crate::wire::{CONNECT, Sending};
 
 /// Frames that wait for the connection; each holds at most one chunk.

@@ -15,12 +15,13 @@ use tracing::info;
 
 use super::driver::{Event, JobHandle};
 use super::reading::{End, Reader};
+use crate::counts::Counts;
 use crate::limits::Limits;
 use crate::line::Line;
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
 use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
 use crate::seconds;
-use crate::serving::{Counts, LOOK_EVERY, Memory, Paces, Peer};
+use crate::serving::{LOOK_EVERY, Memory, Paces, Peer};
 
 /// What all sessions share.
 pub(crate) struct Sessions<F> {

@@ -20,9 +20,10 @@ use tracing::{info, warn};
 
 use crate::NetError;
 use crate::computing::{Door, LineParts, Lines, TakesUploads, computing};
+use crate::counts::Counts;
 use crate::party::FileRecords;
 use crate::results::ResultFiles;
-use crate::serving::{Counts, listen, make_room, serve};
+use crate::serving::{listen, make_room, serve};
 use crate::tls::{Reload, Renewed, ServerSide};
 use crate::watched::Watched;
 use config::Checked;

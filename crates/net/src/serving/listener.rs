@@ -25,10 +25,10 @@ use tonic::transport::server::Connected;
 use tonic::{Request, Status};
 use tracing::{debug, info, warn};
 
-use super::counts::Counts;
 use super::places::{Calling, Calls, Place, Places};
 use super::refusals::{Refusal, Refusals};
 use crate::ahead::Ahead;
+use crate::counts::Counts;
 use crate::limits::Limits;
 use crate::seconds;
 use crate::servers::Servers;

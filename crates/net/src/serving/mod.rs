@@ -1,8 +1,7 @@
 //! What a coordinator and other servers do alike for who connects to them: `listener` takes connections, `places` says
 //! how many, `refusals` what the log says of who is not let in, `files` makes room for them, `pace` limits how often one peer comes and speaks, `memory` what is received of
-//! all of them at once. `counts` is what watchers see counted, and `only_grpc` answers who is no client.
+//! all of them at once. `only_grpc` answers who is no client.
 
-mod counts;
 mod files;
 mod listener;
 mod memory;
@@ -23,13 +22,13 @@ use tonic::body::Body;
 use tonic::transport::Server;
 
 use crate::chunks::CHUNK;
+use crate::counts::Counts;
 use crate::limits::Limits;
 use crate::servers::Servers;
 use crate::tls::{Accepting, Renewed};
 use crate::wire::LARGEST_PIECE;
 use crate::{NetError, seconds};
 
-pub(crate) use counts::Counts;
 pub(crate) use files::make_room;
 pub(crate) use listener::{Peer, unknown};
 pub(crate) use memory::{Memory, Turn};

@@ -10,7 +10,7 @@ use blindsum_job::totals::RefusedBecause;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::counts::Counts;
+use crate::counts::Counts;
 use crate::tls::RefusedCertificate;
 
 /// Time between two lines.
