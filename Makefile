@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments interop etcd domains fuzz mutants docs site build release format clean \
+.PHONY: help demo test bench experiments interop etcd monitoring domains fuzz mutants docs site build release format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -72,6 +72,10 @@ interop: .state/debug ## A client written from the documents alone, in jobs with
 etcd: .state/debug ## Leases in a real etcd, which is killed: needs etcd on the PATH, or ETCD=PROGRAM
 	@command -v "$${ETCD:-etcd}" >/dev/null || { echo "make: error: no etcd: install it (Debian: etcd-server), or say ETCD=PROGRAM"; exit 1; }
 	$(BIN)/pytest python/tests/etcd_real.py
+
+# Where there is no Prometheus this fails and says so. What can be tested without is tested by `make test`.
+monitoring: .state/debug ## A real Prometheus scrapes a coordinator: needs prometheus, promtool and systemd-analyze on the PATH
+	$(BIN)/pytest python/tests/monitoring_real.py
 
 domains: .state/debug ## Learners of one organisation over torch.distributed; installs torch, 5 GB with CUDA on Linux
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra domains

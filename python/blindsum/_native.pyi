@@ -162,6 +162,7 @@ class ServerMachine:
 
 class Coordinator:
     address: str
+    metrics: str | None
     hosts: list[str]
     starts_from: tuple[str, int, str]
     def next_status(self, timeout: float) -> str | None: ...
@@ -181,10 +182,12 @@ def serve(
     results: str | None,
     membership: str,
     membership_pem: Pem | None,
+    metrics: str | None,
 ) -> Coordinator: ...
 
 class Follower:
     address: str
+    metrics: str | None
     def wait(self, timeout: float) -> bool: ...
     def reload(self) -> None: ...
     def stop(self) -> None: ...
@@ -198,6 +201,7 @@ def follow(
     state_dir: str,
     limits: str,
     results: str | None,
+    metrics: str | None,
 ) -> Follower: ...
 def stored_jobs(store: str) -> str: ...
 def stored_rounds(store: str, job: str, most: int) -> str: ...

@@ -96,11 +96,16 @@ class Coordinator(Shown):
         coordinator's own.
     membership_ca
         The CA of etcd's certificate, as ``ca``; ``None`` is the job's CA.
+    metrics
+        ``HOST:PORT`` at which scrapes (``/metrics``) and health checks (``/livez``, ``/readyz``) are answered
+        by plain HTTP; with port 0 the system chooses a free one. ``None`` answers nowhere.
 
     Attributes
     ----------
     address : str
         The address at which it listens, ``HOST:PORT``.
+    metrics : str or None
+        The address at which scrapes and health checks are answered, ``HOST:PORT``.
     servers : tuple of str
         The URLs of all three servers; empty if it is alone.
     hosts : tuple of str
@@ -132,6 +137,7 @@ class Coordinator(Shown):
         membership: str = "embedded",
         membership_identity: AnyPath | Identity | None = None,
         membership_ca: AnyPath | None = None,
+        metrics: str | None = None,
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else _first_model(model, spec)
@@ -149,9 +155,11 @@ class Coordinator(Shown):
             None if results is None else checks.folder("results", results),
             membership,
             _shown_to_etcd(membership_identity, membership_ca, identity, ca),
+            metrics,
         )
         self._spec = spec
         self.address = self._native.address
+        self.metrics = self._native.metrics
         self.hosts = tuple(self._native.hosts)
         self.servers = tuple(servers)
         self.starts_from = ModelStart(*self._native.starts_from)

@@ -48,11 +48,15 @@ class Server:
     results
         A folder for the results that this server learns, as that of :class:`Coordinator`. There may be one
         of a round that the coordinator did not count.
+    metrics
+        Where scrapes and health checks are answered, as that of :class:`Coordinator`.
 
     Attributes
     ----------
     address : str
         The address at which it listens, ``HOST:PORT``.
+    metrics : str or None
+        The address at which scrapes and health checks are answered, ``HOST:PORT``.
 
     Raises
     ------
@@ -73,6 +77,7 @@ class Server:
         revoked: AnyPath | None = None,
         limits: Mapping[str, float] | None = None,
         results: AnyPath | None = None,
+        metrics: str | None = None,
     ) -> None:
         checks.job_spec(spec)
         bounds = {name: checks.limit(name, value) for name, value in (limits or {}).items()}
@@ -85,8 +90,10 @@ class Server:
             checks.folder("state_dir", state_dir),
             json.dumps(bounds),
             None if results is None else checks.folder("results", results),
+            metrics,
         )
         self.address = self._native.address
+        self.metrics = self._native.metrics
 
     def wait(self, timeout: float) -> bool:
         """Wait until the server has ended, and say whether it has.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use serde::Deserialize;
+use tracing::warn;
 
 use crate::Failure;
 
@@ -44,9 +45,9 @@ pub struct Args {
     /// How log lines are written: text or json.
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
-    /// Where to answer health checks by plain HTTP, as in 127.0.0.1:9444.
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    health: Option<String>,
+    /// Where to answer scrapes (/metrics) and health checks (/livez, /readyz) by plain HTTP, as in 127.0.0.1:9090.
+    #[arg(long, value_name = "ADDRESS:PORT", alias = "health")]
+    metrics: Option<String>,
     /// Any other field, before what the file says: limits.connections=100, jobs.0.rounds=3.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -74,7 +75,7 @@ impl Args {
             ("listen", &self.listen),
             ("program.log_level", &self.log_level),
             ("program.log_format", &self.log_format),
-            ("program.health", &self.health),
+            ("metrics", &self.metrics),
         ];
         let mut settings = Vec::new();
         for (key, value) in paths {
@@ -99,8 +100,8 @@ pub struct Program {
     pub log_level: String,
     /// `text` or `json`.
     pub log_format: String,
-    /// The address for health checks, if there is one.
-    pub health: Option<String>,
+    /// The name that the setting `metrics` had before 0.2.
+    health: Option<String>,
 }
 
 impl Default for Program {
@@ -123,6 +124,28 @@ impl Program {
                 rule,
             }
         })
+    }
+
+    /// The address for metrics and health: the setting `metrics`, or else the one by its old name.
+    pub fn metrics(&self, metrics: Option<&str>) -> Result<Option<String>, Failure> {
+        match (metrics, &self.health) {
+            (Some(_), Some(_)) => Err(Failure::Program {
+                field: "health",
+                rule: "is the old name of metrics, which is given too: leave program.health out"
+                    .into(),
+            }),
+            (Some(metrics), None) => Ok(Some(metrics.into())),
+            (None, health) => Ok(health.clone()),
+        }
+    }
+
+    /// Warns of a setting that has another name now.
+    pub fn warn_of_old_words(&self) {
+        if self.health.is_some() {
+            warn!(
+                "program.health is called metrics now, at the top of the file: the old name goes away in the next release"
+            );
+        }
     }
 }
 
@@ -149,6 +172,19 @@ mod tests {
         assert_eq!(settings.last().unwrap(), "jobs.0.rounds=3");
         let ca = settings.iter().find(|s| s.starts_with("ca=")).unwrap();
         assert_eq!(ca, "ca='/tmp/a \"b\".pem'");
+    }
+
+    #[test]
+    fn the_old_name_of_metrics_still_counts_alone() {
+        let table: toml::Table = "health = '127.0.0.1:1'".parse().unwrap();
+        let program = Program::read(&table).unwrap();
+        let address = program.metrics(None).unwrap();
+        assert_eq!(address.as_deref(), Some("127.0.0.1:1"));
+        let error = program.metrics(Some("127.0.0.1:2")).unwrap_err();
+        assert!(
+            error.to_string().contains("leave program.health out"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -17,7 +17,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod health;
 mod logs;
 mod role;
 
@@ -25,6 +24,7 @@ use std::ffi::OsString;
 use std::pin::pin;
 use std::time::Duration;
 
+use blindsum_monitor::service::Notices;
 use blindsum_net::coordinator::ConfigFile;
 use blindsum_net::{JobError, NetError, Reload};
 use clap::Parser;
@@ -109,8 +109,10 @@ struct Signals {
 fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> {
     let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
     let program = args::Program::read(&file.program)?;
+    let metrics = program.metrics(file.metrics.as_deref())?;
     let role = Role::load(file)?;
     logs::start(&program)?;
+    program.warn_of_old_words();
     if args.check {
         let jobs = role.check()?;
         println!("the configuration is fine: {jobs} jobs");
@@ -125,8 +127,8 @@ fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> 
         let mut stop = pin!(stop_signal(terminate, interrupt));
         // The runtime hands out signals that have come before it wakes timers.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let health = match &program.health {
-            Some(address) => Some(health::listen(address).await?),
+        let monitor = match &metrics {
+            Some(address) => Some(blindsum_monitor::listen(address).await?),
             None => None,
         };
         let mut running = tokio::select! {
@@ -137,18 +139,18 @@ fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> 
             }
             started = role.start() => started?,
         };
-        let health = health.map(|listener| health::serve(listener, running.jobs()));
         let level = program.log_level.clone();
+        // It answers until the process ends.
+        let _monitor = monitor.map(|listening| listening.show(running.watched()));
+        let notices = Notices::ready(running.watched());
         let reloading = tokio::spawn(reload_on(hangup, running.reload(), args.clone(), level));
         tokio::select! {
             signal = &mut stop => info!(signal, "stopping"),
             () = running.finished() => info!("every job is over"),
         }
+        notices.stopping();
         let ended = running.stop().await;
         reloading.abort();
-        if let Some(health) = health {
-            health.abort();
-        }
         if let Err(error) = &ended {
             error!(%error, "a job failed");
         }

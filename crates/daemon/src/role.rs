@@ -2,9 +2,8 @@
 
 use blindsum_net::coordinator::{Config, ConfigFile, Coordinator};
 use blindsum_net::follower::{Follower, FollowerConfig};
-use blindsum_net::report::JobStatus;
+use blindsum_net::watched::Watched;
 use blindsum_net::{NetError, Reload};
-use tokio::sync::watch;
 
 /// A role with its configuration.
 pub enum Role {
@@ -62,11 +61,11 @@ impl Running {
         }
     }
 
-    /// Where its jobs stand; a server that is not the coordinator does not know.
-    pub fn jobs(&self) -> Vec<watch::Receiver<JobStatus>> {
+    /// What it shows to those who watch it.
+    pub fn watched(&self) -> Watched {
         match self {
-            Self::Coordinator(coordinator) => coordinator.jobs(),
-            Self::Server(_) => Vec::new(),
+            Self::Coordinator(coordinator) => coordinator.watched(),
+            Self::Server(server) => server.watched(),
         }
     }
 

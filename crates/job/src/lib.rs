@@ -31,6 +31,7 @@ pub mod results;
 pub mod server;
 pub mod session;
 pub mod store;
+pub mod totals;
 mod traffic;
 
 #[cfg(test)]

@@ -19,11 +19,13 @@ pub mod bench;
 mod computing;
 mod connect;
 mod conversation;
+mod counts;
 mod error;
 mod estimate;
 mod limits;
 mod line;
 mod membership;
+mod observers;
 mod outbox;
 mod paths;
 mod private;
@@ -47,11 +49,12 @@ pub mod pb;
 pub mod status;
 
 pub mod store;
+pub mod watched;
 
 use blindsum_job::{chunks, fingerprint, hex, seconds};
 
 pub use blindsum_job::chunks::CHUNK;
-pub use blindsum_job::{JobError, Model, NoUpdateTaken, PolicyError, StoreError, report};
+pub use blindsum_job::{JobError, Model, NoUpdateTaken, PolicyError, StoreError, report, totals};
 pub use error::NetError;
 pub use estimate::{Task, memory};
 pub use limits::Limits;

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::counts::Counts;
 use crate::tls::{tls_error, words};
 
 /// What went through a connection.
@@ -16,6 +17,8 @@ use crate::tls::{tls_error, words};
 pub(crate) struct Traffic {
     read: AtomicU64,
     written: AtomicU64,
+    /// Where the bytes of all connections are counted, if they are.
+    all: Option<Arc<Counts>>,
     /// The first error of reading or writing.
     error: OnceLock<Broken>,
     /// The key exchange of TLS; empty before the handshake.
@@ -45,6 +48,15 @@ impl blindsum_job::server::Traffic for Traffic {
 }
 
 impl Traffic {
+    /// Of a connection whose bytes are also counted with those of others.
+    pub fn counted(all: Arc<Counts>) -> Self {
+        let all = Some(all);
+        Self {
+            all,
+            ..Self::default()
+        }
+    }
+
     /// Why the connection broke, where it did.
     pub fn error(&self) -> Option<&str> {
         self.error.get().map(|broken| broken.reason.as_str())
@@ -82,6 +94,9 @@ impl<S> Watched<S> {
         if let Poll::Ready(Ok(written)) = result {
             let written = *written as u64;
             self.traffic.written.fetch_add(written, Ordering::Relaxed);
+            if let Some(all) = &self.traffic.all {
+                all.send(written);
+            }
         }
         self.note(result);
     }
@@ -115,6 +130,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let result = Pin::new(&mut self.stream).poll_read(cx, buf);
         let read = buf.filled().len().saturating_sub(before) as u64;
         self.traffic.read.fetch_add(read, Ordering::Relaxed);
+        if let Some(all) = &self.traffic.all {
+            all.receive(read);
+        }
         self.note(&result);
         result
     }

@@ -45,6 +45,7 @@ pub mod options {
 
 pub use crate::core::evidence::Evidence;
 pub use crate::core::fault::{Culprit, Fault, FaultKind, SurvivorListError};
+pub use crate::core::fault_class::FaultClass;
 pub use crate::core::guard::{AnyRelease, AnySurvivors, NotOpened, ReleaseGuard, SurvivorGuard};
 pub use crate::core::input::{Input, SparseInput};
 pub use crate::core::job::Job;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use blindsum_monitor::Monitor;
 use blindsum_net::coordinator::{self, Config, JobConfig};
 use blindsum_net::report::JobStatus;
 use blindsum_net::{Limits, Membership, NetError, Reload, Room, Task};
@@ -34,6 +35,9 @@ pub struct Coordinator {
     /// Where the model comes from that the job starts from, its version and its hash.
     #[pyo3(get)]
     starts_from: (String, u64, String),
+    /// Where metrics and health are answered, `HOST:PORT`; `None` if nowhere.
+    #[pyo3(get)]
+    metrics: Option<String>,
     reload: Reload,
     stop: Arc<Notify>,
     feed: Arc<Feed>,
@@ -57,6 +61,7 @@ pub fn serve(
     results: Option<PathBuf>,
     membership: String,
     membership_pem: Option<Pem>,
+    metrics: Option<String>,
 ) -> PyResult<Coordinator> {
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
@@ -93,9 +98,18 @@ pub fn serve(
         .or_raise(py)?;
     let handle = runtime.handle().clone();
     let started = abandonable(py, move || {
-        handle.block_on(coordinator::Coordinator::start(config))
+        handle.block_on(async {
+            let listening = match &metrics {
+                Some(address) => Some(blindsum_monitor::listen(address).await?),
+                None => None,
+            };
+            let coordinator = coordinator::Coordinator::start(config).await?;
+            let monitor = listening.map(|listening| listening.show(coordinator.watched()));
+            Ok::<_, NetError>((coordinator, monitor))
+        })
     })?;
-    let coordinator = started.or_raise(py)?;
+    let (coordinator, monitor) = started.or_raise(py)?;
+    let metrics = monitor.as_ref().map(|it| it.address().to_string());
     let address = coordinator.address().to_string();
     let start = coordinator.starts_from(&job).map(|start| {
         let origin = start.origin.as_str().to_owned();
@@ -110,6 +124,7 @@ pub fn serve(
     let stop = Arc::new(Notify::new());
     runtime.spawn(watch_over(
         coordinator,
+        monitor,
         status,
         ends,
         stop.clone(),
@@ -119,6 +134,7 @@ pub fn serve(
         address,
         hosts,
         starts_from,
+        metrics,
         reload,
         stop,
         feed,
@@ -129,6 +145,7 @@ pub fn serve(
 /// Passes statuses on, and every end of a round, until the coordinator is told to stop or is done.
 async fn watch_over(
     mut coordinator: coordinator::Coordinator,
+    monitor: Option<Monitor>,
     mut status: watch::Receiver<JobStatus>,
     mut ends: broadcast::Receiver<Arc<JobStatus>>,
     stop: Arc<Notify>,
@@ -158,7 +175,9 @@ async fn watch_over(
             }
         }
     }
+    // It answers while the coordinator stops, too.
     let ended = coordinator.stop().await;
+    drop(monitor);
     if status.has_changed().unwrap_or(true) {
         tell(&mut status);
     }

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use blindsum_monitor::Monitor;
 use blindsum_net::follower::{self, FollowerConfig};
 use blindsum_net::{Limits, NetError, Reload};
 use pyo3::prelude::*;
@@ -24,6 +25,9 @@ pub struct Follower {
     /// Where it listens, `HOST:PORT`.
     #[pyo3(get)]
     address: String,
+    /// Where metrics and health are answered, `HOST:PORT`; `None` if nowhere.
+    #[pyo3(get)]
+    metrics: Option<String>,
     reload: Reload,
     stop: Arc<Notify>,
     ended: Mutex<Receiver<Result<(), NetError>>>,
@@ -43,6 +47,7 @@ pub fn follow(
     state_dir: PathBuf,
     limits: &str,
     results: Option<PathBuf>,
+    metrics: Option<String>,
 ) -> PyResult<Follower> {
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
@@ -65,15 +70,25 @@ pub fn follow(
         .or_raise(py)?;
     let handle = runtime.handle().clone();
     let started = abandonable(py, move || {
-        handle.block_on(follower::Follower::start(config))
+        handle.block_on(async {
+            let listening = match &metrics {
+                Some(address) => Some(blindsum_monitor::listen(address).await?),
+                None => None,
+            };
+            let server = follower::Follower::start(config).await?;
+            let monitor = listening.map(|listening| listening.show(server.watched()));
+            Ok::<_, NetError>((server, monitor))
+        })
     })?;
-    let server = started.or_raise(py)?;
+    let (server, monitor) = started.or_raise(py)?;
+    let metrics = monitor.as_ref().map(|it| it.address().to_string());
     let (address, reload) = (server.address().to_string(), server.reload());
     let (sender, ended) = channel();
     let stop = Arc::new(Notify::new());
-    runtime.spawn(watch_over(server, stop.clone(), sender));
+    runtime.spawn(watch_over(server, monitor, stop.clone(), sender));
     Ok(Follower {
         address,
+        metrics,
         reload,
         stop,
         ended: Mutex::new(ended),
@@ -84,6 +99,7 @@ pub fn follow(
 /// Runs until the server is told to stop or its job is over.
 async fn watch_over(
     mut server: follower::Follower,
+    monitor: Option<Monitor>,
     stop: Arc<Notify>,
     ended: Sender<Result<(), NetError>>,
 ) {
@@ -93,6 +109,7 @@ async fn watch_over(
     }
     // Nobody may listen any more.
     let _ = ended.send(server.stop().await);
+    drop(monitor);
 }
 
 #[pymethods]

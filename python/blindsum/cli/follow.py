@@ -35,7 +35,7 @@ def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float])
     if not options.state_dir:
         raise ConfigError("--state-dir", f"needed with --server {options.server}: no round may come twice")
     spec = spec_from_file(options.job)
-    with named_as_flags("listen", "servers", "results", "state_dir"):
+    with named_as_flags("listen", "servers", "results", "state_dir", "metrics"):
         server = Server(
             spec,
             servers=servers_from(options.servers),
@@ -47,6 +47,7 @@ def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float])
             state_dir=options.state_dir,
             limits=limits,
             results=options.results,
+            metrics=options.metrics,
         )
 
     def stop() -> None:
@@ -58,9 +59,11 @@ def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float])
     out = Output()
     if options.json:
         fields = {"address": server.address, "job": spec.job, "server": options.server}
-        out.line(json.dumps({"event": "ready", **fields}))
+        out.line(json.dumps({"event": "ready", **fields, "metrics": server.metrics}))
     else:
         out.line(f"blindsum: server {options.server} of job {spec.job} at https://{server.address}")
+        if server.metrics:
+            out.line(f"blindsum: metrics at http://{server.metrics}/metrics")
     try:
         while not server.wait(WAIT):
             out.go_on()

@@ -50,11 +50,14 @@ Leases of parties in etcd, with a certificate for clients of etcd and the CA of 
   blindsum serve --job job.toml --ca ca.pem --identity agg --membership etcd://etcd.example:2379 \\
     --membership-identity to-etcd --membership-ca etcd-ca.pem
 
+Metrics for Prometheus, and health checks (docs/metrics.md):
+  blindsum serve --job job.toml --ca ca.pem --identity agg --store job.sqlite --metrics 127.0.0.1:9090
+
 Of a flashe job the coordinator learns neither sums nor models: rounds that give parties the key are shown
 as key set-ups, and a party writes the final model (blindsum join --out).
 
-With --json one JSON object per line: {{"event": "ready", "address", "hosts"}}, {{"event": "status", ...}}
-after every change, at last {{"event": "stopped"}}. Where nobody reads them, the oldest of them are dropped.
+With --json one JSON object per line: {{"event": "ready", "address", "hosts", "metrics"}},
+{{"event": "status", ...}} after every change, at last {{"event": "stopped"}}. Where nobody reads them, the oldest of them are dropped.
 
 SIGTERM and SIGINT (Ctrl-C) tell the parties and stop; with --store a later start goes on from there. SIGHUP
 reads the certificate, its key, the CA and the revocation list again, which also happens by itself when one
@@ -140,6 +143,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="the CA of etcd's certificate (default: the job's)",
     )
     parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="answer scrapes (/metrics) and health checks (/livez, /readyz) there, by plain HTTP",
+    )
+    parser.add_argument(
         "--limit", action="append", default=[], metavar="NAME=NUMBER", help="a limit, e.g. reconnect_grace=2"
     )
     parser.add_argument("--stay", action="store_true", help="go on listening when the job is over")
@@ -194,7 +202,7 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    with named_as_flags("listen", "servers", "store", "audit", "results", "membership"):
+    with named_as_flags("listen", "servers", "store", "audit", "results", "membership", "metrics"):
         coordinator = Coordinator(
             spec,
             identity=identity_from(options),
@@ -211,6 +219,7 @@ def _run(options: argparse.Namespace) -> int:
             membership=options.membership,
             membership_identity=options.membership_identity,
             membership_ca=options.membership_ca,
+            metrics=options.metrics,
         )
 
     def stop() -> None:
@@ -226,6 +235,7 @@ def _run(options: argparse.Namespace) -> int:
         "ready",
         {
             "address": coordinator.address,
+            "metrics": coordinator.metrics,
             "hosts": hosts,
             "job": spec.job,
             "protocol": spec.protocol.name,
@@ -370,6 +380,8 @@ class _Lines:
                 f"blindsum: job {fields['job']} ({fields['protocol']}) at https://{fields['address']}"
             )
             self._out.line(f"blindsum: parties connect by a name in the certificate: {hosts}")
+            if fields["metrics"]:
+                self._out.line(f"blindsum: metrics at http://{fields['metrics']}/metrics")
             self._out.line(f"blindsum: job {fields['job']} {fields['model']}")
         elif event == "stopped":
             done = fields["rounds_done"]

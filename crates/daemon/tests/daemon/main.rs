@@ -12,8 +12,10 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use tempfile::TempDir;
 
+mod deployed;
 mod documented;
 mod logs;
+mod watched;
 
 /// A folder with everything that a coordinator needs.
 fn folder() -> TempDir {
@@ -355,32 +357,6 @@ fn case_58_few_open_files_are_told_and_newcomers_get_in() {
     // It was taken, and its time for the handshake is over.
     assert_eq!(last.read(&mut [0]).unwrap(), 0);
     terminate(child);
-}
-
-#[test]
-fn it_answers_health_checks_and_stops_on_sigterm() {
-    let folder = folder();
-    let port = {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        free.local_addr().unwrap().port()
-    };
-    let health = format!("127.0.0.1:{port}");
-    let (child, mut log) = started(
-        folder.path(),
-        &["--health", &health, "--log-format", "json"],
-    );
-    let mut stream = TcpStream::connect(&health).unwrap();
-    stream
-        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-    assert!(answer.ends_with("a running\n"), "{answer}");
-    terminate(child);
-    let mut rest = String::new();
-    log.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("\"signal\":\"SIGTERM\""), "{rest}");
 }
 
 #[test]

@@ -1,21 +1,24 @@
-//! What can be looked at while the job goes on: where it stands, and which answers it lets in.
+//! What can be looked at while the job goes on: where it stands, what it has counted, and which answers it lets in.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::face::Gate;
 use crate::report::JobStatus;
+use crate::totals::Totals;
 
 /// What is always there to be looked at: the latest of each, whoever has seen the one before.
 pub(super) struct Board {
     gate: Mutex<Arc<Gate>>,
     status: Mutex<Arc<JobStatus>>,
+    totals: Mutex<Totals>,
 }
 
 impl Board {
-    pub fn new(gate: Gate, status: JobStatus) -> Arc<Self> {
+    pub fn new(gate: Gate, status: JobStatus, totals: Totals) -> Arc<Self> {
         Arc::new(Self {
             gate: Mutex::new(Arc::new(gate)),
             status: Mutex::new(Arc::new(status)),
+            totals: Mutex::new(totals),
         })
     }
 
@@ -27,12 +30,33 @@ impl Board {
         latest(&self.status)
     }
 
+    /// Changes what is counted.
+    pub fn count(&self, change: impl FnOnce(&mut Totals)) {
+        change(&mut self.totals.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     pub fn set_gate(&self, gate: Gate) {
         put(&self.gate, gate);
     }
 
     pub fn set_status(&self, status: JobStatus) {
         put(&self.status, status);
+    }
+}
+
+/// What a job has counted, for those who watch it. Copies look at the same job.
+#[derive(Clone)]
+pub struct Counted(Arc<Board>);
+
+impl Counted {
+    pub(super) fn of(board: &Arc<Board>) -> Self {
+        Self(board.clone())
+    }
+
+    /// The numbers at this moment.
+    pub fn now(&self) -> Totals {
+        let totals = self.0.totals.lock();
+        totals.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

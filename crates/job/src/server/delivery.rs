@@ -11,6 +11,7 @@ use super::running::Running;
 use super::shelf::Shelf;
 use crate::pb;
 use crate::report::Bytes;
+use crate::totals::LossCause;
 
 impl Lead {
     /// Sends the beginning of the round, or what a party that has come back missed of it.
@@ -56,7 +57,7 @@ impl Lead {
                     false => self.send_start(name, hello.answered),
                     true => {
                         let reason = "came back with an older state of the round";
-                        self.drop_party(round, party, reason);
+                        self.drop_party(round, party, LossCause::Restarted, reason);
                     }
                 };
             }
@@ -66,7 +67,7 @@ impl Lead {
             Some((round, party, None)) => {
                 let reason =
                     "started again before its update was out, or without its state of the round";
-                self.leave_round(round, party, reason);
+                self.leave_round(round, party, LossCause::Restarted, reason);
             }
             _ => {}
         }
@@ -132,9 +133,9 @@ impl Lead {
     }
 
     /// Somebody loses its place in the round: a party as by [`drop_party`](Self::drop_party), another server for good.
-    pub(super) fn drop_seat(&mut self, round: u64, seat: Seat, reason: &str) {
+    pub(super) fn drop_seat(&mut self, round: u64, seat: Seat, cause: LossCause, reason: &str) {
         let role = match seat {
-            Seat::Party(party) => return self.drop_party(round, party, reason),
+            Seat::Party(party) => return self.drop_party(round, party, cause, reason),
             Seat::Server(role) => role,
         };
         let Some(running) = self.running.as_mut().filter(|r| !r.is_gone(role)) else {
@@ -147,16 +148,29 @@ impl Lead {
 
     /// A party loses its place in the round. It is told so at once, or at the end of the round where its
     /// vector may be in the sum.
-    pub(super) fn drop_party(&mut self, round: u64, party: PartyId, reason: &str) {
-        self.drop_out(round, party, reason, true);
+    pub(super) fn drop_party(
+        &mut self,
+        round: u64,
+        party: PartyId,
+        cause: LossCause,
+        reason: &str,
+    ) {
+        self.drop_out(round, party, (cause, reason), true);
     }
 
     /// A party has left the round and wants to hear no more of it.
-    pub(super) fn leave_round(&mut self, round: u64, party: PartyId, reason: &str) {
-        self.drop_out(round, party, reason, false);
+    pub(super) fn leave_round(
+        &mut self,
+        round: u64,
+        party: PartyId,
+        cause: LossCause,
+        reason: &str,
+    ) {
+        self.drop_out(round, party, (cause, reason), false);
     }
 
-    fn drop_out(&mut self, round: u64, party: PartyId, reason: &str, hears: bool) {
+    fn drop_out(&mut self, round: u64, party: PartyId, why: (LossCause, &str), hears: bool) {
+        let (cause, reason) = why;
         let Some(running) = &mut self.running else {
             return;
         };
@@ -164,6 +178,8 @@ impl Lead {
         if !running.is_gone(party) {
             self.unpublished = true;
             tracing::warn!(job = %self.name, round, party = %name, %reason, "dropped out");
+            let stage = running.stage_name();
+            self.board.count(|totals| totals.party_lost(stage, cause));
         }
         if running.drop_out(party, reason, hears) {
             let place = running.place(party.into());

@@ -15,6 +15,7 @@ use super::link::Link;
 use crate::actor::Time;
 use crate::membership::Lease;
 use crate::pb::{RefusalCode, Refused};
+use crate::totals::LossCause;
 
 /// What reports, and the party where it hears it, are told of a lease that ran out.
 const FAILED: &str = "its lease ran out: it gave no sign of life";
@@ -69,6 +70,15 @@ impl Lost {
             How::Left => "it has left the job",
         }
     }
+
+    /// By what the loss is counted.
+    pub fn cause(self) -> LossCause {
+        match self.how {
+            How::Cut => LossCause::Connection,
+            How::Failed => LossCause::Lease,
+            How::Left => LossCause::Left,
+        }
+    }
 }
 
 impl Lead {
@@ -89,6 +99,7 @@ impl Lead {
     pub(super) fn lease_lost(&mut self, name: &Arc<str>) {
         let now = self.hand.now();
         warn!(job = %self.name, party = %name, "failed: {FAILED}");
+        self.board.count(|totals| totals.leases_expired += 1);
         if let Some(member) = self.members.get(name) {
             let link = member.link.id;
             let last = Refused::new(RefusalCode::RefusalTooSlow, FAILED);

@@ -10,6 +10,7 @@ use super::departed::leaves_by_itself;
 use super::running::Running;
 use super::{Halt, Lead};
 use crate::store::ShownFault;
+use crate::totals::LossCause;
 use crate::{first_few, foreign, pb};
 
 impl Lead {
@@ -21,6 +22,8 @@ impl Lead {
         name: &str,
         fault: &Fault,
     ) {
+        let class = fault.kind.class();
+        self.board.count(|totals| totals.fault(class));
         let what = match &mut self.running {
             None => fault.kind.to_string(),
             Some(running) => {
@@ -46,7 +49,7 @@ impl Lead {
                 if let Some(running) = &mut self.running {
                     running.server_lied(role);
                 }
-                return self.drop_seat(number, seat, &what);
+                return self.drop_seat(number, seat, LossCause::Fault, &what);
             }
         };
         self.conduct.lied(&name.into(), self.begun);
@@ -56,7 +59,7 @@ impl Lead {
                 let reason = format!("a second answer, other than the first, in round {number}");
                 self.refuse(name, &reason);
             }
-            _ => self.drop_party(number, party, &what),
+            _ => self.drop_party(number, party, LossCause::Fault, &what),
         }
     }
 
@@ -67,6 +70,7 @@ impl Lead {
                 continue;
             };
             let (name, what) = (running.name(party).clone(), running.told(&fault.kind));
+            self.board.count(|totals| totals.fault(fault.kind.class()));
             running.add_fault(format!("{name}: {what}"));
             if let Some(evidence) = fault.evidence.clone() {
                 self.keep_fault(ShownFault {
@@ -104,6 +108,7 @@ impl Lead {
         let text = too_few(running, fault).unwrap_or_else(|| running.told(fault));
         if let Culprit::Party(_) = fault.culprit {
             running.add_fault(text.clone());
+            self.board.count(|totals| totals.fault(fault.kind.class()));
         }
         self.note_liars(std::slice::from_ref(fault));
         Halt::Aborted(text)
@@ -125,6 +130,7 @@ impl Lead {
         }
         let what = foreign(&refusal.reason);
         running.add_fault(format!("{by} accuses {about}: {what}"));
+        self.board.count(|totals| totals.accusations += 1);
         if let Some(liar) = self.conduct.accused(by, &about, self.begun) {
             warn!(job = %self.name, round = number, party = %liar,
                 "shown to lie by what others say, or by what it says of others");

@@ -94,6 +94,7 @@ impl Lead {
             let goes_on = match halt {
                 Ok(()) => {
                     self.trouble = Trouble::default();
+                    self.board.count(|totals| totals.failed_in_row = 0);
                     Ok(())
                 }
                 Err(halt) => self.without_result(halt).await,
@@ -392,6 +393,8 @@ impl Lead {
     /// Tells the watchers where the job stands.
     pub(super) fn publish(&self, latest: Option<RoundReport>) {
         let (before, warning) = (self.board.status(), self.warned());
+        let ready = self.ready_now();
+        self.board.count(|totals| totals.ready = ready);
         if self.lacks_only_needed() && warning != before.warning {
             warn!(job = %self.name, "{warning}");
         }

@@ -61,6 +61,11 @@ impl Joining {
         self.ready.contains_key(name)
     }
 
+    /// How many parties are ready.
+    pub fn count(&self) -> usize {
+        self.ready.len()
+    }
+
     /// Whether somebody has said nothing yet.
     fn is_open(&self, name: &str) -> bool {
         !self.ready.contains_key(name) && !self.refused.contains_key(name)

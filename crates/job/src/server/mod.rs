@@ -5,12 +5,13 @@
 //! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
 //! `failed` which parties live, `revocation` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
 //! results, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
-//! result, and `conduct` who sits out rounds.
+//! result, and `conduct` who sits out rounds. `counting` is what watchers see counted.
 
 mod beginning;
 mod board;
 mod collecting;
 mod conduct;
+mod counting;
 mod delivery;
 mod departed;
 mod ended;
@@ -40,7 +41,7 @@ mod trouble;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use blindsum_protocol::ServerRole;
+use blindsum_protocol::{Job, RoundKind, ServerRole};
 use bytes::Bytes;
 use tracing::warn;
 
@@ -48,9 +49,11 @@ use crate::actor::{Actor, Hand, Now, Ticket, Time};
 use crate::falling::Falling;
 use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::StoredJob;
+use crate::totals::{Cause, Totals};
 pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
 use board::Board;
+pub use board::Counted;
 use conduct::Conduct;
 use departed::Departed;
 use ended::Ended;
@@ -110,7 +113,9 @@ impl JobServer {
         let status = first_status(&parts, latest);
         // Whatever comes for rounds before the restart comes too late.
         let gate = Gate::closed(stored.next_round.saturating_sub(1));
-        let board = Board::new(gate, status);
+        let mut totals = Totals::new(stages(&parts.job));
+        totals.aborted(Cause::Restarted, stored.interrupted.len() as u64);
+        let board = Board::new(gate, status, totals);
         let told = board.clone();
         let actor = Actor::start(entropy, now, |hand| {
             let lead = Lead::new(parts, stored, told, hand);
@@ -158,6 +163,18 @@ impl JobServer {
     pub fn status(&self) -> Arc<JobStatus> {
         self.board.status()
     }
+
+    /// What the job has counted since it was opened: now, and whenever it is asked later.
+    pub fn counted(&self) -> Counted {
+        Counted::of(&self.board)
+    }
+}
+
+/// The stages of all rounds of a job, key set-ups too.
+fn stages(job: &Job) -> Vec<&'static str> {
+    let parties = job.spec().parties as usize;
+    let of = |kind| job.plan_of(kind, parties).stages();
+    [of(RoundKind::Sum), of(RoundKind::KeySetup)].concat()
 }
 
 /// What can be told of a job before it goes on.

@@ -21,6 +21,7 @@ use crate::pb;
 use crate::pb::party_frame::Frame;
 use crate::report::{RoundReport, RoundState};
 use crate::store::Ending;
+use crate::totals::LossCause;
 use crate::{Model, seconds, server_name};
 
 impl Lead {
@@ -48,10 +49,14 @@ impl Lead {
             Ok(()) => Ok(()),
             Err(Halt::Broken(error)) => {
                 // The store may be what is broken; what matters is that the parties know.
-                let _ = self.abort(report, &error.for_others()).await;
-                return Err(Halt::Broken(error));
+                let reason = error.for_others();
+                let halt = Halt::Broken(error);
+                self.count_abort(&halt);
+                let _ = self.abort(report, &reason).await;
+                return Err(halt);
             }
             Err(halt) => {
+                self.count_abort(&halt);
                 self.abort(report, halt.reason()).await?;
                 Err(halt)
             }
@@ -134,12 +139,12 @@ impl Lead {
                     messages,
                     excused,
                 } => {
-                    self.with_running(|running| running.count_down(&messages));
+                    self.count_down(&messages);
                     let after = next.waiting().stage;
                     self.open_gate(&round, after);
                     for Excuse { party, reason } in excused {
                         let reason = format!("left out by the protocol: {reason}");
-                        self.drop_party(number, party, &reason);
+                        self.drop_party(number, party, LossCause::Protocol, &reason);
                     }
                     // What is said where stages are skipped is said at the end of the last of them.
                     self.deliver_all(after.saturating_sub(1), messages, shelf);
@@ -173,9 +178,9 @@ impl Lead {
                 _ => break,
             };
             if !overdue.is_empty() {
-                for (seat, reason) in overdue {
-                    let reason = self.why_lost(seat, reason);
-                    self.drop_seat(number, seat, &reason);
+                for (seat, lost) in overdue {
+                    let reason = self.why_lost(seat, lost.reason());
+                    self.drop_seat(number, seat, lost.cause(), &reason);
                 }
                 // Perhaps nobody is missing now.
                 continue;
@@ -197,6 +202,8 @@ impl Lead {
                 stage.seconds = elapsed.as_secs_f64();
             }
         });
+        let (name, seconds) = (waiting.name, elapsed.as_secs_f64());
+        self.board.count(|totals| totals.stage_ended(name, seconds));
         let ms = elapsed.as_millis() as u64;
         info!(job = %self.name, round = number, stage = waiting.name, ms, "stage ended");
         Ok(stage)
@@ -228,7 +235,7 @@ impl Lead {
         let reason = format!("no answer to stage {name} within {time} s");
         let silent = self.running.as_ref().map(Running::silent);
         for seat in silent.unwrap_or_default() {
-            self.drop_seat(round.number(), seat, &reason);
+            self.drop_seat(round.number(), seat, LossCause::Deadline, &reason);
         }
         self.needs_servers()
     }
@@ -257,11 +264,15 @@ impl Lead {
                 let party = self.running.as_ref().and_then(|running| running.id(&name));
                 if let Some(party) = party {
                     let reason = refused_because(&refusal);
-                    if let (true, Some(running)) = (gives_no_update(&refusal), &mut self.running) {
+                    let cause = match gives_no_update(&refusal) {
+                        true => LossCause::NoUpdate,
+                        false => LossCause::Refused,
+                    };
+                    if let (LossCause::NoUpdate, Some(running)) = (cause, &mut self.running) {
                         running.gives_no_update(&name);
                     }
                     self.accuse(number, &name, &refusal).await;
-                    self.leave_round(number, party, &reason);
+                    self.leave_round(number, party, cause, &reason);
                 }
                 Ok(stage)
             }
@@ -305,6 +316,8 @@ impl Lead {
             Ok(Receipt::Taken) => {
                 debug!(job = %self.name, round = number, from = %name, bytes, "answer taken");
                 self.with_running(|running| running.answered(seat, bytes));
+                self.board
+                    .count(|totals| totals.message_bytes.0 += bytes as u64);
                 self.unpublished = true;
             }
             Ok(Receipt::Repeated) => {}
@@ -340,10 +353,10 @@ impl Lead {
         }
         self.found_out(round.number(), &finished.outcome.faults)
             .await;
+        self.count_down(&messages);
         let Some(running) = &mut self.running else {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
-        running.count_down(&messages);
         let (weight, now) = (finished.total_weight, self.hand.unix_millis());
         running.finished(&finished.outcome, weight, &finished.result, now);
         let report = running.report.clone();
@@ -370,6 +383,9 @@ impl Lead {
         self.set_model(finished.model, finished.bytes);
         self.rounds_done += u64::from(round.kind() == RoundKind::Sum);
         self.done_here += 1;
+        let is_setup = round.kind() == RoundKind::KeySetup;
+        self.board
+            .count(|totals| totals.done(is_setup, report.seconds));
         let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
         let addressed = addressed.collect();
         self.tell_end(ending, &addressed);

@@ -231,6 +231,12 @@ impl Running {
         });
     }
 
+    /// The name of the stage under way.
+    pub fn stage_name(&self) -> &'static str {
+        let step = self.round.plan().answer(self.stage);
+        step.map_or("", |step| step.name)
+    }
+
     /// How many answers to the stage under way have come, and how many it needs.
     pub fn answers(&self) -> (usize, usize) {
         let stage = self.report.stages.last();
@@ -407,7 +413,7 @@ impl Running {
 
     /// Of those who are waited for, and of servers that will be: who has failed, or been lost for longer than `grace`, and
     /// why; and when the next one will have been.
-    pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<(Seat, &'static str)>, Option<Time>) {
+    pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<(Seat, Lost)>, Option<Time>) {
         let lost = |seat: Seat| Some((seat, self.place(seat)?.lost?));
         let servers = self
             .needed_servers()
@@ -418,9 +424,8 @@ impl Running {
             .into_iter()
             .filter_map(lost)
             .partition(|(_, lost)| lost.until(grace) <= now);
-        let over = over.into_iter().map(|(seat, lost)| (seat, lost.reason()));
         let coming = coming.into_iter().map(|(_, lost)| lost.until(grace));
-        (over.collect(), coming.min())
+        (over, coming.min())
     }
 
     /// The round has a result.

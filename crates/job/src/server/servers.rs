@@ -16,6 +16,7 @@ use crate::MOST_AHEAD;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, RefusalCode};
 use crate::report::JobState;
+use crate::totals::LossCause;
 use crate::{foreign, report};
 
 /// The name of a key service in the coordinator's process. No certificate has it.
@@ -155,7 +156,7 @@ impl Lead {
                 return self.send_server_start(role, hello.answered);
             }
             let reason = "started again without its state of the round";
-            self.drop_seat(number, role.into(), reason);
+            self.drop_seat(number, role.into(), LossCause::Restarted, reason);
         }
         if hello.round != 0 {
             self.tell_server(role, over(hello.round, "it is over", false).into());
@@ -200,7 +201,8 @@ impl Lead {
                 if number == Some(refusal.round) {
                     self.refuses_to_open(role, &refusal);
                     let reason = format!("refused by the server: {}", foreign(&refusal.reason));
-                    self.drop_seat(refusal.round, Seat::Server(role), &reason);
+                    let seat = Seat::Server(role);
+                    self.drop_seat(refusal.round, seat, LossCause::Refused, &reason);
                 }
             }
             _ => {

@@ -85,6 +85,8 @@ impl Lead {
             Halt::Aborted(reason) => {
                 self.trouble.failed += 1;
                 let failed = self.trouble.failed;
+                self.board
+                    .count(|totals| totals.failed_in_row = failed.into());
                 if failed >= self.parts.settings.failed_rounds {
                     let reason =
                         format!("{failed} rounds in a row gave no result; the last: {reason}");

@@ -16,6 +16,7 @@
 //! membership_ca = "etcd-ca.pem"     # the job's CA where it is left out
 //! servers = ["https://a:9443", "https://b:9443", "https://c:9443"]   # only for jobs whose servers compute together
 //! stop_when_done = false
+//! metrics = "127.0.0.1:9090"        # optional: where metrics and health are answered by plain HTTP
 //!
 //! [limits]                          # optional, every field too
 //! connections = 4096
@@ -87,6 +88,8 @@ pub struct ConfigFile {
     pub state_dir: Option<PathBuf>,
     /// Whether to stop when every job is over.
     pub stop_when_done: bool,
+    /// Where the program that reads the file answers scrapes and health checks. A coordinator by itself ignores it.
+    pub metrics: Option<String>,
     /// Limits for parties.
     pub limits: Limits,
     /// The jobs: the fields of a [`JobSpec`], `initial_model` and `results`.
@@ -116,6 +119,7 @@ impl Default for ConfigFile {
             server: 0,
             state_dir: None,
             stop_when_done: false,
+            metrics: None,
             limits: Limits::default(),
             jobs: Vec::new(),
             program: Table::new(),

@@ -13,6 +13,7 @@ mod origin;
 mod reading;
 mod service;
 mod session;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -34,6 +35,7 @@ use crate::audit::{Audit, Entry};
 use crate::computing::{Door, LineDoor, LineParts, Lines};
 use crate::limits::Limits;
 use crate::membership::{Members, Membership, Place};
+use crate::observers::Observers;
 use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::results::ResultFiles;
@@ -42,6 +44,7 @@ use crate::serving::{listen, make_room, serve};
 use crate::store::{SqliteStore, Store};
 use crate::system::{Clock, entropy};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
+use crate::watched::{Kept, Watched};
 use crate::{NetError, seconds};
 use checked::{CheckedJob, check_jobs};
 use driver::{Computing, Driver};
@@ -96,6 +99,7 @@ pub struct Coordinator {
     stop_when_done: bool,
     farewell: Duration,
     audit: Audit,
+    watched: Watched,
 }
 
 /// A coordinator that is starting.
@@ -163,18 +167,22 @@ impl Coordinator {
             config.jobs,
             &config.servers,
         )?;
-        let store: Arc<dyn Store> = Arc::new(match &config.store {
+        let file = Arc::new(match &config.store {
             Some(path) => SqliteStore::open(path, limits.models_kept)?,
             None => SqliteStore::in_memory(limits.models_kept)?,
         });
         let clock = side.clock().clone();
-        let (audit, store) = Audit::open(config.audit.as_deref(), clock, store)?;
+        let (audit, store) = Audit::open(config.audit.as_deref(), clock, file.clone())?;
         make_room(&limits);
         let listener = listen(&config.listen).await?;
         let address = listener.local_addr().map_err(NetError::system)?;
         let (stopping, stop) = watch::channel(false);
         let shared = Shared {
             spools: Arc::new(Spools::new(limits.relay_memory, config.store.as_deref())),
+            observers: Observers {
+                audit: audit.clone(),
+                counts: Arc::default(),
+            },
             store,
             side: side.clone(),
             limits: limits.clone(),
@@ -202,12 +210,21 @@ impl Coordinator {
             served.insert(name, job);
         }
         let jobs: Jobs = Arc::new(served);
-        let service = Service::new(
-            jobs.clone(),
-            limits.clone(),
-            side.anchor().clone(),
-            audit.clone(),
+        let observers = shared.observers.clone();
+        let kept = Kept {
+            store: file,
+            spools: shared.spools.clone(),
+        };
+        let shown = watched::watched(&jobs);
+        let watched = Watched::new(
+            shown,
+            Some(kept),
+            observers.counts.clone(),
+            &side,
+            stop.clone(),
         );
+        let anchor = side.anchor().clone();
+        let service = Service::new(jobs.clone(), limits.clone(), anchor, observers.clone());
         let (hosts, farewell) = (side.current().hosts.clone(), seconds(limits.farewell));
         let door = Door::new(doors, None, side.anchor().clone(), &limits);
         let doorway = Doorway::new(service, door);
@@ -217,8 +234,8 @@ impl Coordinator {
             servers,
             limits,
             doorway,
+            observers,
             stop,
-            audit.clone(),
         ));
         audit.note(|| Entry::Started {
             version: env!("CARGO_PKG_VERSION"),
@@ -236,6 +253,7 @@ impl Coordinator {
             stop_when_done: config.stop_when_done,
             farewell,
             audit,
+            watched,
         })
     }
 
@@ -419,6 +437,7 @@ struct Shared {
     side: Arc<Renewed<CoordinatorSide>>,
     limits: Limits,
     spools: Arc<Spools>,
+    observers: Observers,
     servers: Option<Arc<Servers>>,
     stopping: watch::Receiver<bool>,
 }
@@ -476,12 +495,14 @@ fn open_job(
     };
     let clock = Clock::new(shared.side.clock().clone());
     let server = JobServer::open(parts, clock.now(), entropy()?)?;
+    let counted = server.counted();
     let stopping = shared.stopping.clone();
     let (driver, handle, status) = Driver::new(server, clock, computing, members, stopping);
     let job = ServedJob {
         ends: driver.ends(),
         handle,
         status,
+        counted,
     };
     Ok((driver, job, door))
 }

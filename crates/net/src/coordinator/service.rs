@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_job::foreign;
+use blindsum_job::server::Counted;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use tokio::sync::{broadcast, watch};
@@ -19,10 +20,10 @@ use tonic_prost::ProstDecoder;
 
 use super::driver::JobHandle;
 use super::session::Sessions;
-use crate::audit::Audit;
 use crate::chunks::CHUNK;
 use crate::computing::{Door, computing};
 use crate::line::line;
+use crate::observers::Observers;
 use crate::pb::computing_server::ComputingServer;
 use crate::pb::questions::coordinator_server::{Coordinator, CoordinatorServer};
 use crate::pb::{StatusReply, StatusRequest};
@@ -52,6 +53,7 @@ pub(crate) struct ServedJob {
     pub handle: JobHandle,
     pub status: watch::Receiver<JobStatus>,
     pub ends: broadcast::Sender<Arc<JobStatus>>,
+    pub counted: Counted,
 }
 
 pub(crate) type Jobs = Arc<BTreeMap<String, ServedJob>>;
@@ -93,10 +95,15 @@ fn compressed() -> http::Response<Body> {
 }
 
 impl Service {
-    pub fn new(jobs: Jobs, limits: crate::Limits, anchor: Arc<TrustAnchor>, audit: Audit) -> Self {
+    pub fn new(
+        jobs: Jobs,
+        limits: crate::Limits,
+        anchor: Arc<TrustAnchor>,
+        observers: Observers,
+    ) -> Self {
         let known = jobs.clone();
         let find: Find = Box::new(move |name| known.get(name).map(|job| job.handle.clone()));
-        let sessions = Arc::new(Sessions::new(limits, anchor.clone(), audit, find));
+        let sessions = Arc::new(Sessions::new(limits, anchor.clone(), find, observers));
         Self {
             jobs,
             sessions,

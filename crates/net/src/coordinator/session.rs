@@ -16,9 +16,10 @@ use tracing::info;
 
 use super::driver::{Event, JobHandle};
 use super::reading::{End, Reader};
-use crate::audit::{Audit, Entry, Guest, Times};
+use crate::audit::{Entry, Guest, Times};
 use crate::limits::Limits;
 use crate::line::Line;
+use crate::observers::Observers;
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
 use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
 use crate::serving::{LOOK_EVERY, Memory, Paces, Peer};
@@ -29,23 +30,23 @@ pub(crate) struct Sessions<F> {
     pub limits: Limits,
     anchor: Arc<TrustAnchor>,
     memory: Memory,
-    audit: Audit,
     /// The job of a name.
     pub find: F,
     pub paces: Paces,
     next_id: AtomicU64,
+    observers: Observers,
 }
 
 impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
-    pub fn new(limits: Limits, anchor: Arc<TrustAnchor>, audit: Audit, find: F) -> Self {
+    pub fn new(limits: Limits, anchor: Arc<TrustAnchor>, find: F, observers: Observers) -> Self {
         Self {
             anchor,
-            audit,
             memory: Memory::new(limits.message_memory),
             limits,
             find,
             paces: Paces::default(),
             next_id: AtomicU64::new(1),
+            observers,
         }
     }
 
@@ -72,7 +73,8 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             Err(refused) => {
                 info!(party = %peer.name, address = %peer.address, reason = %refused.reason,
                     "refused");
-                self.audit.note(|| Entry::Refused {
+                self.observers.counts.refuse(refused.code().into());
+                self.observers.audit.note(|| Entry::Refused {
                     who: guest(peer),
                     reason: refused.reason.clone(),
                     times: Times::default(),
@@ -82,7 +84,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
                 return;
             }
         };
-        self.audit.note(|| Entry::Joined {
+        self.observers.audit.note(|| Entry::Joined {
             who: guest(peer),
             job: name.clone(),
             certificate: hex(&sha256(&peer.certificate)),
@@ -118,7 +120,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             Some(error) => format!("{reason} ({error})"),
             None => reason,
         };
-        self.audit.note(|| Entry::Left {
+        self.observers.audit.note(|| Entry::Left {
             who: guest(peer),
             job: name,
             reason: reason.clone(),

@@ -19,12 +19,13 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::NetError;
-use crate::audit::Audit;
 use crate::computing::{Door, LineParts, Lines, TakesUploads, computing};
+use crate::observers::Observers;
 use crate::party::FileRecords;
 use crate::results::ResultFiles;
 use crate::serving::{listen, make_room, serve};
 use crate::tls::{Reload, Renewed, ServerSide};
+use crate::watched::Watched;
 use config::Checked;
 pub use config::FollowerConfig;
 pub(crate) use driver::{Driver, Inbox};
@@ -39,6 +40,7 @@ pub struct Follower {
     stopping: watch::Sender<bool>,
     over: watch::Receiver<bool>,
     tasks: JoinSet<Result<(), NetError>>,
+    watched: Watched,
 }
 
 /// Runs such a server until `shutdown` comes or its job is over. `ready` is called with the address once others can
@@ -137,14 +139,22 @@ impl Follower {
         let mut tasks = JoinSet::new();
         tasks.spawn(driver.run(|events, given_up| uplink.keep(events, given_up)));
         let service = computing(door);
+        let observers = Observers::default();
+        let watched = Watched::new(
+            Vec::new(),
+            None,
+            observers.counts.clone(),
+            &side,
+            stop.clone(),
+        );
         tasks.spawn(serve(
             listener,
             side.clone(),
             Some(servers),
             limits,
             service,
+            observers,
             stop,
-            Audit::default(),
         ));
         info!(%address, %role, job = %name, "server listening");
         Ok(Self {
@@ -153,6 +163,7 @@ impl Follower {
             stopping,
             over,
             tasks,
+            watched,
         })
     }
 
@@ -165,6 +176,11 @@ impl Follower {
     /// files. It does so by itself, within seconds, when one of the files changes.
     pub fn reload(&self) -> Reload {
         Reload::of(self.side.clone())
+    }
+
+    /// What there is to be watched: bytes, who was not let in, and when certificates end.
+    pub fn watched(&self) -> Watched {
+        self.watched.clone()
     }
 
     /// Waits until the job is over, or the server cannot go on: [`stop`](Self::stop) says which.

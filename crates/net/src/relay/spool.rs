@@ -22,6 +22,8 @@ struct Shared {
     /// Bytes of memory, all jobs together.
     limit: u64,
     used: AtomicU64,
+    /// Bytes in files.
+    spilled: AtomicU64,
     folder: PathBuf,
     /// Makes a file without a name, which vanishes with the process.
     make_file: fn(&Path) -> io::Result<File>,
@@ -48,15 +50,20 @@ impl Spools {
         Self(Arc::new(Shared {
             limit,
             used: AtomicU64::new(0),
+            spilled: AtomicU64::new(0),
             folder,
             make_file,
         }))
     }
 
     /// Bytes of answers in memory.
-    #[cfg(test)]
     pub fn used(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of answers in temporary files.
+    pub fn spilled(&self) -> u64 {
+        self.0.spilled.load(Ordering::Relaxed)
     }
 }
 
@@ -113,6 +120,8 @@ impl Spool {
         file.write_all(answer)?;
         let start = self.written;
         self.written += answer.len() as u64;
+        let bytes = answer.len() as u64;
+        self.shared.spilled.fetch_add(bytes, Ordering::Relaxed);
         Ok(start..self.written)
     }
 
@@ -189,6 +198,8 @@ impl Shelf for Spool {
 impl Drop for Spool {
     fn drop(&mut self) {
         self.shared.used.fetch_sub(self.reserved, Ordering::Relaxed);
+        let spilled = &self.shared.spilled;
+        spilled.fetch_sub(self.written, Ordering::Relaxed);
     }
 }
 

@@ -12,6 +12,7 @@ use blindsum_crypto::certificate::{CertificateError, CertifiedParty, TrustAnchor
 use blindsum_crypto::sign::VerifyingKey;
 use blindsum_crypto::usage::Role;
 use blindsum_job::server::Who;
+use blindsum_job::totals::RefusedBecause;
 use blindsum_protocol::ServerRole;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -27,8 +28,9 @@ use tracing::{debug, info, warn};
 use super::places::{Calling, Calls, Place, Places};
 use super::refusals::{Refusal, Refusals};
 use crate::ahead::Ahead;
-use crate::audit::Audit;
+use crate::counts::Counts;
 use crate::limits::Limits;
+use crate::observers::Observers;
 use crate::seconds;
 use crate::servers::Servers;
 use crate::stream::{Traffic, Watched};
@@ -205,7 +207,7 @@ pub(crate) async fn accept_all<S: Accepting>(
     servers: Option<Arc<Servers>>,
     limits: Limits,
     connections: mpsc::Sender<io::Result<Connection>>,
-    audit: Audit,
+    observers: Observers,
 ) {
     let places = Places::new(limits.connections, limits.connections_per_party);
     let (timeout, idle) = (
@@ -213,7 +215,8 @@ pub(crate) async fn accept_all<S: Accepting>(
         seconds(limits.hello_timeout),
     );
     let mut shaking: VecDeque<AbortHandle> = VecDeque::new();
-    let refusals = Refusals::new(audit);
+    let counts = observers.counts.clone();
+    let refusals = Refusals::new(observers.clone());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -241,16 +244,17 @@ pub(crate) async fn accept_all<S: Accepting>(
             connections.clone(),
             places.clone(),
         );
-        let (refusals, clock) = (refusals.clone(), side.clock().clone());
+        let (refusals, clock, counts) = (refusals.clone(), side.clock().clone(), counts.clone());
         let handshake = async move {
             let known = Known {
                 anchor: &anchor,
                 servers: servers.as_deref(),
                 clock,
+                counts: &counts,
             };
             let shaken = in_time(timeout, shake(stream, address, acceptor, known)).await;
             if let Ok(shaken) = shaken.map_err(|refusal| refusals.note(address, refusal))
-                && let Some(connection) = placed(shaken, address, &places)
+                && let Some(connection) = placed(shaken, address, &places, &counts)
             {
                 tokio::spawn(cut_when_idle(connection.peer.clone(), idle));
                 let _ = connections.send(Ok(connection)).await;
@@ -270,12 +274,18 @@ async fn in_time(
 }
 
 /// The connection of a handshake that succeeded, where there is a place for it.
-fn placed(shaken: Shaken, address: SocketAddr, places: &Arc<Places>) -> Option<Connection> {
+fn placed(
+    shaken: Shaken,
+    address: SocketAddr,
+    places: &Arc<Places>,
+    counts: &Counts,
+) -> Option<Connection> {
     let (stream, peer, cuts) = shaken;
     let place = match places.take(peer.who()) {
         Ok(place) => place,
         Err(reason) => {
             warn!(%address, party = %peer.name, %reason, "connection refused");
+            counts.refuse(RefusedBecause::Places);
             return None;
         }
     };
@@ -317,6 +327,7 @@ struct Known<'a> {
     /// The servers that compute together, where there are any.
     servers: Option<&'a Servers>,
     clock: WallClock,
+    counts: &'a Arc<Counts>,
 }
 
 /// Who a certificate is of.
@@ -374,7 +385,7 @@ async fn shake(
     known: Known<'_>,
 ) -> Result<Shaken, Refusal> {
     let _ = stream.set_nodelay(true);
-    let traffic = Arc::new(Traffic::default());
+    let traffic = Arc::new(Traffic::counted(known.counts.clone()));
     let stream = Ahead::new(Watched::new(stream, traffic.clone()));
     let accepting = acceptor.accept(stream).into_fallible();
     let mut stream = match noting_refusals(accepting).await {

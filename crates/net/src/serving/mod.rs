@@ -1,10 +1,11 @@
 //! What a coordinator and other servers do alike for who connects to them: `listener` takes connections, `places` says
 //! how many, `refusals` what the log says of who is not let in, `files` makes room for them, `pace` limits how often one peer comes and speaks, `memory` what is received of
-//! all of them at once.
+//! all of them at once. `only_grpc` answers who is no client.
 
 mod files;
 mod listener;
 mod memory;
+mod only_grpc;
 mod pace;
 mod places;
 mod refusals;
@@ -20,9 +21,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::transport::Server;
 
-use crate::audit::Audit;
 use crate::chunks::CHUNK;
 use crate::limits::Limits;
+use crate::observers::Observers;
 use crate::servers::Servers;
 use crate::tls::{Accepting, Renewed};
 use crate::wire::LARGEST_PIECE;
@@ -31,6 +32,7 @@ use crate::{NetError, seconds};
 pub(crate) use files::make_room;
 pub(crate) use listener::{Peer, unknown};
 pub(crate) use memory::{Memory, Turn};
+use only_grpc::OnlyGrpc;
 pub(crate) use pace::{Pace, Paces};
 pub(crate) use places::Calling;
 
@@ -61,8 +63,8 @@ pub(crate) async fn serve<A, S>(
     servers: Option<Arc<Servers>>,
     limits: Limits,
     service: S,
+    observers: Observers,
     mut stopping: watch::Receiver<bool>,
-    audit: Audit,
 ) -> Result<(), NetError>
 where
     A: Accepting,
@@ -70,7 +72,7 @@ where
             http::Request<Body>,
             Response = http::Response<Body>,
             Error = Infallible,
-            Future: Send,
+            Future: Send + 'static,
         > + Clone
         + Send
         + 'static,
@@ -78,7 +80,7 @@ where
     let (sender, connections) = mpsc::channel(16);
     let accepting = async {
         let (side, limits) = (side.clone(), limits.clone());
-        listener::accept_all(listener, side, servers, limits, sender, audit).await;
+        listener::accept_all(listener, side, servers, limits, sender, observers).await;
         std::future::pending().await
     };
     let watching = side.clone().watch();
@@ -94,9 +96,13 @@ where
         .initial_connection_window_size(Some(4 * CHUNK as u32))
         .max_concurrent_streams(Some(8))
         .http2_max_header_list_size(Some(16 * 1024))
-        .serve_with_incoming_shutdown(service, ReceiverStream::new(connections), async move {
-            let _ = stop.wait_for(|stopping| *stopping).await;
-        });
+        .serve_with_incoming_shutdown(
+            OnlyGrpc(service),
+            ReceiverStream::new(connections),
+            async move {
+                let _ = stop.wait_for(|stopping| *stopping).await;
+            },
+        );
     let late = async {
         let _ = stopping.wait_for(|stopping| *stopping).await;
         tokio::time::sleep(Duration::from_secs(2)).await;

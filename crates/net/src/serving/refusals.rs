@@ -6,10 +6,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use blindsum_job::totals::RefusedBecause;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use crate::audit::{Audit, Entry, Guest, Times};
+use crate::audit::{Entry, Guest, Times};
+use crate::observers::Observers;
 use crate::tls::RefusedCertificate;
 
 /// Time between two lines.
@@ -38,7 +40,7 @@ impl From<String> for Refusal {
 #[derive(Clone)]
 pub(super) struct Refusals {
     lately: Arc<Mutex<Lately>>,
-    audit: Audit,
+    observers: Observers,
 }
 
 #[derive(Default)]
@@ -65,11 +67,11 @@ enum Line {
 }
 
 impl Refusals {
-    /// Nothing yet. Whose certificate the CA has signed is in the audit trail, too.
-    pub fn new(audit: Audit) -> Self {
+    /// Of nobody yet. Each is counted, too, and the name of a certificate of the CA is in the audit trail.
+    pub fn new(observers: Observers) -> Self {
         Self {
             lately: Arc::default(),
-            audit,
+            observers,
         }
     }
 
@@ -79,9 +81,14 @@ impl Refusals {
             reason,
             certificate,
         } = refusal;
+        self.observers.counts.refuse(match &certificate {
+            None => RefusedBecause::Handshake,
+            Some(shown) if shown.is_revoked => RefusedBecause::Revoked,
+            Some(_) => RefusedBecause::Certificate,
+        });
         let name = certificate.as_ref().map(|certificate| &*certificate.name);
         if let Some(name) = name {
-            self.audit.note(|| Entry::HandshakeRefused {
+            self.observers.audit.note(|| Entry::HandshakeRefused {
                 who: Guest::new(name, address),
                 reason: reason.clone(),
                 times: Times::default(),

@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use blindsum_job::totals::Histogram;
 use blindsum_protocol::Job;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
@@ -37,6 +38,9 @@ const LOG: u64 = 4 << 20;
 const ROUNDS_LOGGED: u64 = 8;
 /// Pages of a log that is moved at once, whatever happens.
 const LARGEST_LOG: u32 = 4096;
+
+/// Ranges of the seconds of transactions.
+const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 
 const TABLES: &str = "
 CREATE TABLE jobs (
@@ -84,6 +88,8 @@ pub struct SqliteStore {
     models_kept: u32,
     /// Bytes that were written since the log was moved into the file; a round counts as [`LOG`] / [`ROUNDS_LOGGED`] at least.
     logged: AtomicU64,
+    /// How long transactions took, with the wait for the one before.
+    seconds: Mutex<Histogram>,
     /// Let go after the connection.
     _lock: Option<StoreLock>,
 }
@@ -115,6 +121,7 @@ impl SqliteStore {
             path: name,
             models_kept,
             logged: AtomicU64::new(0),
+            seconds: Mutex::new(Histogram::new(SECONDS)),
             _lock: lock,
         })
     }
@@ -133,6 +140,7 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
+        let begun = Instant::now();
         let mut connection = self.lock();
         let run = || -> rusqlite::Result<T> {
             let transaction = connection.transaction()?;
@@ -140,7 +148,22 @@ impl SqliteStore {
             transaction.commit()?;
             Ok(result)
         };
-        run().map_err(|error| store_error(&self.path, &error))
+        let result = run();
+        let mut seconds = self.seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        seconds.observe(begun.elapsed().as_secs_f64());
+        result.map_err(|error| store_error(&self.path, &error))
+    }
+
+    /// How long transactions took, in seconds, since the store was opened.
+    pub fn transaction_seconds(&self) -> Histogram {
+        let seconds = self.seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        seconds.clone()
+    }
+
+    /// Bytes of the file and of its log; 0 for a store in memory.
+    pub fn bytes(&self) -> u64 {
+        let of = |path: String| std::fs::metadata(path).map_or(0, |file| file.len());
+        of(self.path.clone()) + of(format!("{}-wal", self.path))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {

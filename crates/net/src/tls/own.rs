@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::calendar::UnixSeconds;
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor, validity};
+use blindsum_crypto::pem;
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_crypto::usage::Role;
 use blindsum_job::party::Identity;
@@ -22,6 +23,8 @@ pub(crate) struct CoordinatorSide {
     pub hosts: Vec<String>,
     /// The first and the last second in which it is valid.
     pub times: (UnixSeconds, UnixSeconds),
+    /// The last second of the CA's certificate.
+    pub ca_until: UnixSeconds,
 }
 
 /// The sides of TLS of a server that computes with a coordinator.
@@ -34,21 +37,35 @@ pub(crate) struct ServerSide {
     pub to_servers: Arc<ClientConfig>,
     /// The host names and addresses that its certificate is for.
     pub hosts: Vec<String>,
+    /// The last second of its certificate, and of the CA's.
+    pub until: UnixSeconds,
+    pub ca_until: UnixSeconds,
 }
 
 /// A side that is dialled.
 pub(crate) trait Accepting: Send + Sync + 'static {
+    /// The last second of its certificate, and of the CA's.
+    fn ends(&self) -> (UnixSeconds, UnixSeconds);
+
     /// What the next connection is shown.
     fn accepting(&self) -> Arc<ServerConfig>;
 }
 
 impl Accepting for CoordinatorSide {
+    fn ends(&self) -> (UnixSeconds, UnixSeconds) {
+        (self.times.1, self.ca_until)
+    }
+
     fn accepting(&self) -> Arc<ServerConfig> {
         self.config.clone()
     }
 }
 
 impl Accepting for ServerSide {
+    fn ends(&self) -> (UnixSeconds, UnixSeconds) {
+        (self.until, self.ca_until)
+    }
+
     fn accepting(&self) -> Arc<ServerConfig> {
         self.config.clone()
     }
@@ -100,6 +117,7 @@ impl CoordinatorSide {
             config,
             hosts,
             times,
+            ca_until: credentials.ca_until()?,
         })
     }
 }
@@ -136,6 +154,10 @@ impl ServerSide {
             to_coordinator: Arc::new(credentials.client(Role::Coordinator)?),
             to_servers: Arc::new(credentials.client(Role::Server)?),
             hosts: server.hosts,
+            until: validity(own.unwrap_or_default())
+                .map_err(|error| credentials.unusable(&error))?
+                .1,
+            ca_until: credentials.ca_until()?,
         })
     }
 }
@@ -216,6 +238,16 @@ impl Credentials {
             renewals: side.renewals(),
             side: Arc::new(side),
         })
+    }
+
+    /// The last second of the CA's certificate; of several that of the first to end.
+    fn ca_until(&self) -> Result<UnixSeconds, NetError> {
+        let certificates = pem::certificates(&self.ca).map_err(|why| self.wrong(Part::Ca, why))?;
+        let ends = certificates.iter().map(|der| validity(der));
+        let ends = ends.collect::<Result<Vec<_>, _>>();
+        let ends = ends.map_err(|error| self.wrong(Part::Ca, error))?;
+        let first = ends.iter().map(|(_, until)| *until).min();
+        Ok(first.unwrap_or_default())
     }
 
     /// Why the own certificate cannot be used, and what to do.

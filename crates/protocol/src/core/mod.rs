@@ -6,6 +6,7 @@
 
 pub(crate) mod evidence;
 pub(crate) mod fault;
+pub(crate) mod fault_class;
 pub(crate) mod guard;
 pub(crate) mod input;
 pub(crate) mod job;

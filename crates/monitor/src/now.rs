@@ -1,0 +1,150 @@
+//! How things stand at this moment.
+
+use std::fmt;
+
+use blindsum_net::report::{JobState, JobStatus};
+use blindsum_net::totals::Totals;
+use blindsum_net::watched::Watched;
+
+use crate::numbers::{Labels, Page, labels, of_job};
+
+/// The states of a job.
+const STATES: [JobState; 4] = [
+    JobState::Running,
+    JobState::Done,
+    JobState::Failed,
+    JobState::Stopped,
+];
+
+/// Writes it.
+pub(crate) fn write(watched: &Watched, page: &mut Page<'_>) -> fmt::Result {
+    page.gauges(
+        "blindsum_build_info",
+        "1, with the version of the program.",
+        [(labels([("version", env!("CARGO_PKG_VERSION"))]), 1.0)],
+    )?;
+    let jobs = watched.jobs().iter();
+    let jobs: Vec<_> = jobs
+        .map(|job| (job.status.borrow().clone(), job.totals()))
+        .collect();
+    if !jobs.is_empty() {
+        states(&jobs, page)?;
+        write_jobs(&jobs, page)?;
+    }
+    certificates(watched, page)?;
+    if let Some((memory, spilled)) = watched.relayed() {
+        one(
+            page,
+            "blindsum_relay_memory_bytes",
+            "Bytes in memory of what is passed on between parties.",
+            memory as f64,
+        )?;
+        one(
+            page,
+            "blindsum_spilled_bytes",
+            "Bytes in temporary files of what is passed on between parties.",
+            spilled as f64,
+        )?;
+    }
+    match watched.store() {
+        None => Ok(()),
+        Some((bytes, _)) => one(
+            page,
+            "blindsum_store_bytes",
+            "Bytes of the store and its log on the disk.",
+            bytes as f64,
+        ),
+    }
+}
+
+fn states(jobs: &[(JobStatus, Totals)], page: &mut Page<'_>) -> fmt::Result {
+    page.gauges(
+        "blindsum_job_info",
+        "1, with the protocol of the job.",
+        jobs.iter().map(|(status, _)| {
+            let of = [("protocol", &*status.protocol)];
+            (of_job(&status.job, of), 1.0)
+        }),
+    )?;
+    page.gauges(
+        "blindsum_job_state",
+        "1 for the state in which the job is, 0 for the others.",
+        jobs.iter().flat_map(|(status, _)| {
+            let of = |state: JobState| of_job(&status.job, [("state", state.as_str())]);
+            STATES.map(|state| (of(state), f64::from(u8::from(state == status.state))))
+        }),
+    )
+}
+
+/// One gauge of jobs: its name, what it is, and its value.
+type OfJob = (&'static str, &'static str, fn(&JobStatus, &Totals) -> f64);
+
+const OF_JOBS: [OfJob; 6] = [
+    (
+        "blindsum_parties_connected",
+        "Parties that are connected.",
+        |status, _| status.connected.len() as f64,
+    ),
+    (
+        "blindsum_parties_ready",
+        "Parties that are ready for the round that is offered, or still in the one under way.",
+        |_, totals| totals.ready as f64,
+    ),
+    (
+        "blindsum_parties_needed",
+        "Parties that a round needs at least.",
+        |status, _| status.min_parties as f64,
+    ),
+    (
+        "blindsum_stage_waiting_parties",
+        "Parties and servers whose answer is missing in the stage under way, or that are not ready yet.",
+        |status, _| status.waiting_for.len() as f64,
+    ),
+    (
+        "blindsum_failed_rounds_in_row",
+        "Rounds in a row that count as failed, up to now.",
+        |_, totals| totals.failed_in_row as f64,
+    ),
+    (
+        "blindsum_job_blocked",
+        "1 while the job waits for somebody or something after a round without a result.",
+        |status, _| f64::from(u8::from(!status.blocked.is_empty())),
+    ),
+];
+
+fn write_jobs(jobs: &[(JobStatus, Totals)], page: &mut Page<'_>) -> fmt::Result {
+    for (name, help, value) in OF_JOBS {
+        let rows = jobs.iter();
+        let rows = rows.map(|(status, totals)| (of_job(&status.job, []), value(status, totals)));
+        page.gauges(name, help, rows)?;
+    }
+    Ok(())
+}
+
+fn certificates(watched: &Watched, page: &mut Page<'_>) -> fmt::Result {
+    let now = watched.unix_seconds() as f64;
+    let (own, ca) = watched.certificates_end();
+    page.gauges(
+        "blindsum_certificate_expiry_seconds",
+        "Seconds until a certificate expires; negative afterwards.",
+        [("own", own), ("ca", ca)]
+            .map(|(whose, until)| (labels([("whose", whose)]), until as f64 - now)),
+    )?;
+    page.gauges(
+        "blindsum_crl_expiry_seconds",
+        "Seconds until the revocation list is out of date; absent without a list.",
+        watched
+            .list_ends()
+            .map(|until| (Labels::new(), until as f64 - now)),
+    )?;
+    one(
+        page,
+        "blindsum_clock_skew_seconds",
+        "Seconds by which the clock of the machine was set since the start.",
+        watched.clock_skew(),
+    )
+}
+
+fn one(page: &mut Page<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+    page.gauges(name, help, [(Labels::new(), value)])
+}
