@@ -129,10 +129,9 @@ def plain(name, address):
 
 
 def test_a_real_prometheus_gets_every_metric_and_the_port_of_parties_is_down(place, partner, tmp_path):
-    pki.revoke(place.folder)
     spec = place.spec(parties=2, min_parties=2, rounds=2, join_deadline=60.0)
     options = {"metrics": ANYWHERE, "store": tmp_path / "s.sqlite", "stop_when_done": False}
-    with place.coordinator(spec, revoked=place.folder / "crl.pem", **options) as coordinator:
+    with place.coordinator(spec, revoked=pki.revoke(place.folder, []), **options) as coordinator:
         statuses = Statuses(coordinator)
         party = place.identity("hospital-p")
         port = coordinator.address.rpartition(":")[2]

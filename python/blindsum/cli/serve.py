@@ -57,7 +57,8 @@ Of a flashe job the coordinator learns neither sums nor models: rounds that give
 as key set-ups, and a party writes the final model (blindsum join --out).
 
 With --json one JSON object per line: {{"event": "ready", "address", "hosts", "metrics"}},
-{{"event": "status", ...}} after every change, at last {{"event": "stopped"}}. Where nobody reads them, the oldest of them are dropped.
+{{"event": "status", ...}} after every change, at last {{"event": "stopped"}}. Where nobody reads them, the
+oldest of them are dropped.
 
 SIGTERM and SIGINT (Ctrl-C) tell the parties and stop; with --store a later start goes on from there. SIGHUP
 reads the certificate, its key, the CA and the revocation list again, which also happens by itself when one
