@@ -22,6 +22,8 @@ import tempfile
 import time
 import venv
 import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from release import DIST, GLIBC, ROOT, SYSTEMS, target, version
@@ -45,6 +47,7 @@ protocol = "secagg+"
 parties = 3
 dim = 1000
 rounds = 3
+encoding = {{ name = "quantised", max_weight = 10000 }}
 """
 
 
@@ -151,6 +154,18 @@ def emulator(system: str) -> list[str] | None:
     return [found, "-L", str(LOADERS[system])] if found and LOADERS[system].is_dir() else None
 
 
+@contextmanager
+def started(words: list[str], folder: Path, log: bool) -> Iterator[subprocess.Popen[str]]:
+    """A process, with its log or its output; it does not outlive its block."""
+    out, err = (None, subprocess.PIPE) if log else (subprocess.PIPE, None)
+    process = subprocess.Popen(words, cwd=folder, text=True, stdout=out, stderr=err)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def job(daemon: list[str], commands: Path, folder: Path) -> None:
     """Run a job of three rounds: this daemon as its coordinator, parties from the wheel."""
     blindsum = commands / "blindsum"
@@ -163,28 +178,25 @@ def job(daemon: list[str], commands: Path, folder: Path) -> None:
         port = free.getsockname()[1]
     (folder / "blindsumd.toml").write_text(JOB.format(port=port))
     shutil.copy(ROOT / "examples/training.py", folder)
-    words = [*daemon, "--config", "blindsumd.toml"]
-    server = subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True)
-    assert server.stderr is not None
-    log = []
-    for line in server.stderr:
-        log.append(line)
-        if "coordinator listening" in line:
-            break
-    join = [blindsum, "join", f"https://localhost:{port}", "--job", "tumour", "--ca", "ca/ca.pem"]
-    join += ["--train", "training:step"]
-    started = [
-        subprocess.Popen(
-            [*map(str, join), "--identity", f"ca/{name}"], cwd=folder, stdout=subprocess.PIPE, text=True
-        )
-        for name in PARTIES
-    ]
-    said = [party.communicate(timeout=300)[0] for party in started]
-    log.append(server.communicate(timeout=300)[1])
-    expect(server.returncode == 0, f"{words}: exit status {server.returncode}: {''.join(log)}")
+    join = [str(blindsum), "join", f"https://localhost:{port}", "--job", "tumour", "--ca", "ca/ca.pem"]
+    join += ["--train", "training:step", "--log", "error", "--identity"]
+    with ExitStack() as running:
+        server = running.enter_context(started([*daemon, "--config", "blindsumd.toml"], folder, log=True))
+        assert server.stderr is not None
+        log = []
+        for line in server.stderr:
+            log.append(line)
+            if "coordinator listening" in line:
+                break
+        parties = [
+            running.enter_context(started([*join, f"ca/{name}"], folder, log=False)) for name in PARTIES
+        ]
+        said = [party.communicate(timeout=300)[0] for party in parties]
+        log.append(server.communicate(timeout=300)[1])
+    expect(server.returncode == 0, f"{daemon}: exit status {server.returncode}: {''.join(log)}")
     wanted = [f"round {number}: sum of 3 parties" for number in (1, 2, 3)]
     for one in said:
-        expect(one.splitlines()[1:] == wanted, f"a party saw {one!r}; the log: {''.join(log)}")
+        expect(one.splitlines()[1:] == wanted, f"{daemon}: a party saw {one!r}; the log: {''.join(log)}")
 
 
 def try_out(files: list[Path]) -> None:

@@ -66,7 +66,7 @@ def test_products_are_built_without_features() -> None:
     commands = [line for line in (ROOT / "Makefile").read_text().splitlines() if "$(BIN)/maturin " in line]
     named = {line.strip().split("maturin ")[1]: re.findall(r"--features (\S+)", line) for line in commands}
     assert [command for command, features in named.items() if not features] == [
-        "develop --uv --locked --release"
+        "develop --uv --locked --profile demo"
     ]
     release = (ROOT / "tools/release.py").read_text()
     assert '"maturin", "build", "--release", "--locked"' in release

@@ -28,10 +28,14 @@ mod wait;
 
 use pyo3::prelude::*;
 
-/// Whether the module was built for use or for tests: results of measurements name it.
-const BUILD_PROFILE: &str = match cfg!(debug_assertions) {
-    true => "debug",
-    false => "release",
+/// Whether the module was built for use, for tests, or for the demo, hardly optimised: results of measurements name it.
+const BUILD_PROFILE: &str = match (
+    cfg!(debug_assertions),
+    env!("BLINDSUM_OPT_LEVEL").as_bytes(),
+) {
+    (true, _) => "debug",
+    (false, b"3") => "release",
+    (false, _) => "demo",
 };
 
 /// The features that the module was built with. A wheel has none.
