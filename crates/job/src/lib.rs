@@ -21,6 +21,7 @@ pub mod follower;
 pub mod frames;
 pub mod membership;
 mod model;
+pub mod orders;
 pub mod party;
 pub mod pb;
 mod receiving;

@@ -176,6 +176,16 @@ pub struct JobStatus {
     pub left: BTreeMap<String, String>,
     /// The round under way, or else the latest one.
     pub round: Option<RoundReport>,
+    /// Why operators let no round begin, for people; empty if they do.
+    #[serde(default)]
+    pub held: String,
+    /// The parties that are ready for the round that is offered.
+    #[serde(default)]
+    pub ready: Vec<String>,
+    /// The parties that operators have banned, and until when in milliseconds since 1970-01-01 UTC; `None` until that is
+    /// taken back.
+    #[serde(default)]
+    pub banned: BTreeMap<String, Option<u64>>,
 }
 
 impl RoundReport {

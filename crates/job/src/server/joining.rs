@@ -57,6 +57,11 @@ enum Out {
 }
 
 impl Joining {
+    /// Who is ready.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        self.ready.keys().map(|name| name.to_string())
+    }
+
     pub fn has(&self, name: &str) -> bool {
         self.ready.contains_key(name)
     }
@@ -207,7 +212,7 @@ impl Lead {
             self.parts.job.least_roster(),
             self.parts.job.spec().parties as usize,
         );
-        let deadline = self.hand.now() + seconds(self.parts.job.spec().join_deadline);
+        let deadline = self.hand.now() + seconds(self.operator.terms.join_deadline);
         let grace = self.parts.settings.reconnect_grace;
         loop {
             let now = self.hand.now();
@@ -269,6 +274,7 @@ impl Lead {
             };
             if let Some(input) = self.next_input(Some(until)).await? {
                 self.joining_input(number, input).await;
+                self.may_begin()?;
             }
         }
     }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blindsum_protocol::Job;
 
-use super::{Ending, FAULTS_KEPT, ShownFault, Store, StoredJob, other_spec};
+use super::{Ending, FAULTS_KEPT, ORDERS_KEPT, ShownFault, Store, StoredJob, other_spec};
+use crate::orders::OrderRecord;
 use crate::released::Release;
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::{Model, StoreError};
@@ -23,6 +24,8 @@ pub struct MemoryStore {
 #[derive(Clone)]
 pub(super) struct Kept {
     pub spec_hash: [u8; 32],
+    /// In JSON.
+    pub spec: String,
     pub state: JobState,
     pub reason: String,
     /// By version; the latest is the current one.
@@ -36,6 +39,9 @@ pub(super) struct Kept {
     pub events: Vec<Happened>,
     pub faults: Vec<ShownFault>,
     pub conduct: Vec<u8>,
+    pub operator: Vec<u8>,
+    /// The latest ones, oldest first.
+    pub orders: Vec<OrderRecord>,
 }
 
 /// An event that was recorded by [`Store::event`].
@@ -86,6 +92,12 @@ impl MemoryStore {
         faults.unwrap_or_default()
     }
 
+    /// The orders of a job that are kept, oldest first.
+    pub fn orders(&self, job: &str) -> Vec<OrderRecord> {
+        let orders = self.read(job, |kept| kept.orders.clone());
+        orders.unwrap_or_default()
+    }
+
     pub(super) fn jobs(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,6 +137,7 @@ impl Kept {
     fn new(job: &Job, initial: &Model) -> Self {
         Self {
             spec_hash: *job.hash(),
+            spec: serde_json::to_string(job.spec()).unwrap_or_default(),
             state: JobState::Running,
             reason: String::new(),
             models: [(initial.version(), initial.clone())].into(),
@@ -135,6 +148,8 @@ impl Kept {
             events: Vec::new(),
             faults: Vec::new(),
             conduct: Vec::new(),
+            operator: Vec::new(),
+            orders: Vec::new(),
         }
     }
 
@@ -197,7 +212,7 @@ impl Store for MemoryStore {
             .entry(name.clone())
             .or_insert_with(|| Kept::new(job, initial));
         if kept.spec_hash != *job.hash() {
-            return Err(other_spec(job, &kept.spec_hash));
+            return Err(other_spec(job, &kept.spec_hash, &kept.spec));
         }
         let interrupted = kept.interrupt();
         let current = kept.models.last_key_value();
@@ -211,6 +226,7 @@ impl Store for MemoryStore {
             ending: kept.ending.clone(),
             conduct: kept.conduct.clone(),
             released: kept.released.clone(),
+            operator: kept.operator.clone(),
         })
     }
 
@@ -327,6 +343,16 @@ impl Store for MemoryStore {
     fn set_conduct(&self, job: &str, conduct: &[u8]) -> Result<(), StoreError> {
         self.change(job, |kept| {
             kept.conduct = conduct.to_vec();
+            Ok(())
+        })
+    }
+
+    fn order(&self, job: &str, ordered: &[u8], record: &OrderRecord) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            kept.operator = ordered.to_vec();
+            kept.orders.push(record.clone());
+            let more = kept.orders.len().saturating_sub(ORDERS_KEPT);
+            kept.orders.drain(..more);
             Ok(())
         })
     }

@@ -1,6 +1,7 @@
 //! What a coordinator must not forget: jobs, rounds, models. The number of a round is stored before the round is
 //! offered. Its result is stored, together with the model after it, before anybody is told.
 
+mod difference;
 mod memory;
 mod written;
 
@@ -10,9 +11,12 @@ use std::sync::Arc;
 use blindsum_protocol::{Evidence, Job};
 use bytes::Bytes;
 
+use crate::orders::OrderRecord;
 use crate::released::Release;
 use crate::report::{JobState, RoundReport};
-use crate::{Model, StoreError, hex, pb};
+use crate::{Model, StoreError, pb};
+pub(crate) use difference::advice;
+pub use difference::{Difference, other_spec};
 pub use memory::{Happened, MemoryStore};
 
 /// Where jobs, rounds and models are kept. Every call is one transaction.
@@ -98,7 +102,17 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// Writing failed.
     fn set_conduct(&self, job: &str, conduct: &[u8]) -> Result<(), StoreError>;
+
+    /// Records an order, and with it all that operators have ordered so far, in the coordinator's own form.
+    /// [`ORDERS_KEPT`] orders are kept of a job.
+    ///
+    /// # Errors
+    /// Writing failed.
+    fn order(&self, job: &str, ordered: &[u8], record: &OrderRecord) -> Result<(), StoreError>;
 }
+
+/// The number of orders of a job that a store keeps, the latest ones.
+pub const ORDERS_KEPT: usize = 1000;
 
 /// The number of faults of a job that a store keeps, and of claims as many.
 pub const FAULTS_KEPT: usize = 100;
@@ -138,15 +152,6 @@ impl ShownFault {
     }
 }
 
-/// The error of a store that has another job of this name.
-fn other_spec(job: &Job, stored: &[u8]) -> StoreError {
-    StoreError::OtherSpec {
-        job: job.spec().job.clone(),
-        stored: hex(stored),
-        given: hex(job.hash()),
-    }
-}
-
 /// A job, as it is in the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredJob {
@@ -166,6 +171,8 @@ pub struct StoredJob {
     pub conduct: Vec<u8>,
     /// Results that servers have begun to open, oldest first.
     pub released: Vec<Release>,
+    /// What operators have ordered, as [`Store::order`] was given it; empty if they have ordered nothing.
+    pub operator: Vec<u8>,
 }
 
 /// What the parties of a round with a result are told. It is stored, so that every party whose update is in the sum

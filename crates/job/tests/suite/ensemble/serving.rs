@@ -78,7 +78,9 @@ impl Ensemble {
                     }
                     self.server.worked(self.now, ticket);
                 }
-                server::Effect::Admit(_) | server::Effect::Lease(_) => {}
+                server::Effect::Admit(_)
+                | server::Effect::Lease(_)
+                | server::Effect::Ordered { .. } => {}
                 server::Effect::Send(link, say) => {
                     for frame in frames(say) {
                         let is_piece = matches!(frame.frame, Some(DownFrame::Chunk(_)));
