@@ -117,6 +117,9 @@ pub struct StageReport {
     pub bytes: BTreeMap<String, Bytes>,
     /// The parties that dropped out in this stage, and why.
     pub dropped: BTreeMap<String, String>,
+    /// When it began, in milliseconds since 1970-01-01 UTC; 0 in a report of an earlier version.
+    #[serde(default)]
+    pub began_ms: u64,
 }
 
 /// Bytes of one party, in each direction.

@@ -212,6 +212,7 @@ pub(crate) fn certified_round(
 pub(crate) fn refusal_code(error: &JobError) -> RoundRefusalCode {
     match error {
         JobError::OutOfTime { .. } => RoundRefusalCode::RoundRefusalUnable,
+        JobError::Policy(_) => RoundRefusalCode::RoundRefusalPolicy,
         _ => RoundRefusalCode::RoundRefusalFault,
     }
 }

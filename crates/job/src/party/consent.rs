@@ -38,15 +38,11 @@ impl Member {
         &self,
         start: &pb::RoundStart,
         round: &Round,
-    ) -> Result<Terms, (RoundRefusalCode, JobError)> {
+    ) -> Result<Terms, JobError> {
         let (number, spec) = (round.number(), round.job().spec());
-        let fault = |reason: String| {
-            let error = wrong(format!("round {number}: {reason}"));
-            (RoundRefusalCode::RoundRefusalFault, error)
-        };
+        let fault = |reason: String| wrong(format!("round {number}: {reason}"));
         let terms = Terms::heard(start.terms.as_ref(), spec).map_err(fault)?;
-        let allowed = self.settings.policy.check_rounds(terms.rounds);
-        allowed.map_err(|broken| (RoundRefusalCode::RoundRefusalPolicy, broken.into()))?;
+        self.settings.policy.check_rounds(terms.rounds)?;
         let sums = start.model.as_ref().map_or(0, |model| model.version);
         if round.kind() == RoundKind::Sum && terms.are_met_by(sums) {
             return Err(fault(format!(

@@ -397,7 +397,8 @@ impl Member {
         if lacks_model {
             return Err(unable("it starts from another model than the one offered"));
         }
-        let terms = self.judge_terms(start, &round)?;
+        let terms = self.judge_terms(start, &round);
+        let terms = terms.map_err(|error| (refusal_code(&error), error))?;
         let me = round.roster().rank_of(&self.identity.name);
         let member = me.and_then(|me| round.roster().member(me));
         let key = me.and_then(|me| round.roster().verifying_key(me));

@@ -167,7 +167,8 @@ impl Lead {
         let deadline = self.hand.now() + seconds(time);
         let grace = self.parts.settings.reconnect_grace;
         let number = round.number();
-        self.with_running(|running| running.begin_stage(&waiting));
+        let began_ms = self.hand.unix_millis();
+        self.with_running(|running| running.begin_stage(&waiting, began_ms));
         self.publish(self.current_report());
         loop {
             self.needs_servers()?;

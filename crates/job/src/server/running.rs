@@ -226,7 +226,7 @@ impl Running {
     }
 
     /// A stage begins; those who left the round earlier are not waited for.
-    pub fn begin_stage(&mut self, waiting: &Waiting) {
+    pub fn begin_stage(&mut self, waiting: &Waiting, began_ms: u64) {
         let parties = waiting.missing.iter().copied().map(Seat::from);
         let servers = waiting.servers.iter().copied().map(Seat::from);
         let missing = parties.chain(servers);
@@ -238,6 +238,7 @@ impl Running {
             required: waiting.required,
             bytes: BTreeMap::new(),
             dropped: BTreeMap::new(),
+            began_ms,
         });
     }
 

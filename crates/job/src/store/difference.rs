@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use blindsum_protocol::Job;
+use blindsum_protocol::{Job, JobSpec};
 use serde_json::Value;
 
 use crate::orders::Terms;
@@ -41,11 +41,17 @@ pub fn other_spec(job: &Job, hash: &[u8], stored: &str) -> StoreError {
         job: job.spec().job.clone(),
         stored: hex(hash),
         given: hex(job.hash()),
-        differences: differences(&stored, &given),
+        differences: of_values(&stored, &given),
     }
 }
 
-fn differences(stored: &Value, given: &Value) -> Vec<Difference> {
+/// The fields in which two specifications differ.
+pub fn differences(stored: &JobSpec, given: &JobSpec) -> Vec<Difference> {
+    let value = |spec| serde_json::to_value(spec).unwrap_or_default();
+    of_values(&value(stored), &value(given))
+}
+
+fn of_values(stored: &Value, given: &Value) -> Vec<Difference> {
     // What is stored cannot be read: nothing is known of it.
     if !stored.is_object() {
         return Vec::new();
@@ -111,7 +117,7 @@ pub(crate) fn advice(differences: &[Difference]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blindsum_protocol::{JobSpec, ProtocolName};
+    use blindsum_protocol::ProtocolName;
 
     use super::*;
 
@@ -149,7 +155,7 @@ mod tests {
             let json = format!(r#"{{"protocol": {protocol}, "parties": 4}}"#);
             serde_json::from_str::<Value>(&json).unwrap()
         };
-        let found = differences(
+        let found = of_values(
             &spec(r#""plain""#),
             &spec(r#"{"name": "pss", "packing": 2}"#),
         );
@@ -160,6 +166,6 @@ mod tests {
             "protocol.packing: none → 2",
         ];
         assert_eq!(found, all);
-        assert!(differences(&Value::Null, &spec(r#""plain""#)).is_empty());
+        assert!(of_values(&Value::Null, &spec(r#""plain""#)).is_empty());
     }
 }

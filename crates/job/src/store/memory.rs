@@ -92,12 +92,6 @@ impl MemoryStore {
         faults.unwrap_or_default()
     }
 
-    /// The orders of a job that are kept, oldest first.
-    pub fn orders(&self, job: &str) -> Vec<OrderRecord> {
-        let orders = self.read(job, |kept| kept.orders.clone());
-        orders.unwrap_or_default()
-    }
-
     pub(super) fn jobs(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -355,5 +349,13 @@ impl Store for MemoryStore {
             kept.orders.drain(..more);
             Ok(())
         })
+    }
+
+    fn orders(&self, job: &str, most: u32) -> Result<Vec<OrderRecord>, StoreError> {
+        let latest = |kept: &Kept| {
+            let newest_first = kept.orders.iter().rev();
+            newest_first.take(most as usize).cloned().collect()
+        };
+        Ok(self.read(job, latest).unwrap_or_default())
     }
 }

@@ -16,7 +16,7 @@ use crate::released::Release;
 use crate::report::{JobState, RoundReport};
 use crate::{Model, StoreError, pb};
 pub(crate) use difference::advice;
-pub use difference::{Difference, other_spec};
+pub use difference::{Difference, differences, other_spec};
 pub use memory::{Happened, MemoryStore};
 
 /// Where jobs, rounds and models are kept. Every call is one transaction.
@@ -109,6 +109,12 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// Writing failed.
     fn order(&self, job: &str, ordered: &[u8], record: &OrderRecord) -> Result<(), StoreError>;
+
+    /// The latest `most` orders to a job, newest first.
+    ///
+    /// # Errors
+    /// Reading failed.
+    fn orders(&self, job: &str, most: u32) -> Result<Vec<OrderRecord>, StoreError>;
 }
 
 /// The number of orders of a job that a store keeps, the latest ones.

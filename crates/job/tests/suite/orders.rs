@@ -10,6 +10,7 @@ use blindsum_job::server::Input;
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_protocol::{JobSpec, ProtocolName};
 
+use crate::ensemble::Ensemble;
 use crate::scene::{Heard, Scene};
 
 fn spec() -> JobSpec {
@@ -401,8 +402,9 @@ fn every_order_is_recorded_with_who_and_why_also_where_it_is_refused() {
     scene.order(ban("party-1", None)).unwrap();
     let bytes = scene.store.to_bytes("job").unwrap().unwrap();
     let read = MemoryStore::from_bytes(&scene.job, &bytes, 3).unwrap();
-    let orders = read.orders("job");
-    assert_eq!(orders, scene.store.orders("job"));
+    let mut orders = read.orders("job", 9).unwrap();
+    assert_eq!(orders, scene.store.orders("job", 9).unwrap());
+    orders.reverse();
     let told: Vec<_> = orders
         .iter()
         .map(|order| {
@@ -425,4 +427,36 @@ fn every_order_is_recorded_with_who_and_why_also_where_it_is_refused() {
         "{}",
         orders[0].outcome
     );
+}
+
+/// The parties are the ones of the program, and hear of the third round with its beginning.
+#[test]
+fn parties_take_part_in_more_rounds_where_they_are_told_of_them() {
+    let mut job = Ensemble::new(spec(), 1);
+    job.play_to_round();
+    job.extend(3);
+    job.play();
+    assert!(job.failures.is_empty(), "{:?}", job.failures);
+    for host in &job.hosts {
+        let rounds: Vec<u64> = host.results.keys().copied().collect();
+        assert_eq!(rounds, [1, 2, 3], "{}", host.name);
+    }
+}
+
+#[test]
+fn parties_refuse_more_rounds_than_they_know_of() {
+    let mut job = Ensemble::new(spec(), 1);
+    job.hides_terms = true;
+    job.play_to_round();
+    job.extend(3);
+    while job.failures.len() < 3 {
+        job.advance();
+    }
+    for (name, error) in &job.failures {
+        let error = error.to_string();
+        assert!(error.contains("has not announced more"), "{name}: {error}");
+    }
+    for host in &job.hosts {
+        assert_eq!(host.results.len(), 2, "{}", host.name);
+    }
 }

@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::Shared;
 use super::driver::{Event, JobHandle};
+use super::hosting::Shared;
 use super::reading::{End, Inbound, Reader};
 use crate::connect::PAUSES;
 use crate::follower::{Driver, Event as ServiceEvent, Inbox};
@@ -80,9 +80,9 @@ impl KeyService {
         let link = Link {
             job: handle,
             peer,
-            memory: Memory::new(shared.limits.message_memory),
+            memory: Memory::new(shared.limits().message_memory),
             paces: Paces::default(),
-            chunk_timeout: seconds(shared.limits.chunk_timeout),
+            chunk_timeout: seconds(shared.limits().chunk_timeout),
         };
         Ok(Some(Self { driver, link }))
     }

@@ -20,6 +20,7 @@ mod memory;
 mod misbehaviour;
 mod missed;
 mod nonces;
+mod orders;
 mod places;
 mod presence;
 mod rates;
