@@ -93,7 +93,8 @@ class Admin(Shown):
             Why, in at most 500 characters.
         values
             ``within`` of ``drain``; ``rounds``, ``join_deadline``, ``stage_deadline`` and ``input_deadline``
-            of ``extend``; ``party`` of ``ban`` and ``unban``; ``seconds`` of ``ban``. ``None`` leaves one out.
+            of ``extend``; ``party`` of ``ban`` and ``unban``; ``seconds`` of ``ban``. ``None`` leaves a value
+            out.
 
         Raises
         ------

@@ -189,11 +189,11 @@ class Coordinator(Shown):
         ``X25519MLKEM768``. ``blocked`` says for whom or what the job waits after a round without a result,
         or before a round can end; ``warning`` has it, too. ``held`` says why operators let no round begin, as
         after :meth:`pause`. ``ready`` lists the parties that are ready for the round that is offered, and
-        ``banned`` those that are banned, with the time until when in milliseconds since 1970. ``state`` is ``"running"``, ``"done"``,
-        ``"failed"``, or ``"stopped"`` if this coordinator cannot go on and the job has not failed, as with
-        a full store. ``round`` is the latest round. If its ``key_setup`` is true, it only gives the key of
-        the job to its ``survivors``. Its ``total_weight`` is ``None`` before there is a sum, and if
-        :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as in
+        ``banned`` those that are banned, with the time until when in milliseconds since 1970. ``state`` is
+        ``"running"``, ``"done"``, ``"failed"``, or ``"stopped"`` if this coordinator cannot go on and the job
+        has not failed, as with a full store. ``round`` is the latest round. If its ``key_setup`` is true, it
+        only gives the key of the job to its ``survivors``. Its ``total_weight`` is ``None`` before there is a
+        sum, and if :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as in
         :attr:`RoundResult.result`.
 
         Parameters

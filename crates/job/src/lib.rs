@@ -15,6 +15,7 @@
 
 pub mod actor;
 pub mod chunks;
+pub mod difference;
 mod error;
 mod falling;
 pub mod follower;

@@ -78,7 +78,10 @@ impl Admin {
     pub async fn describe(&mut self, job: &str) -> Result<String, AdminError> {
         let asked = DescribeRequest { job: job.into() };
         let reply = in_time(self.client.describe(asked)).await;
-        Ok(reply.map_err(|status| self.failed(&status))?.into_inner().jobs)
+        Ok(reply
+            .map_err(|status| self.failed(&status))?
+            .into_inner()
+            .jobs)
     }
 
     /// Orders something of a job, a [command](crate::orders::Command) as JSON; gives what was done. `drain` without a job is

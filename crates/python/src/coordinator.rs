@@ -237,8 +237,8 @@ impl Coordinator {
         };
         let given = move || runtime.block_on(control.order(&job, order));
         let outcome = abandonable(py, given)?;
-        let outcome = outcome
-            .map_err(|error| raise(py, "OrderError", (error.code(), error.to_string())))?;
+        let outcome =
+            outcome.map_err(|error| raise(py, "OrderError", (error.code(), error.to_string())))?;
         Ok(outcome.to_string())
     }
 

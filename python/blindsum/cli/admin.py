@@ -34,7 +34,7 @@ configuration of blindsumd. It lets in certificates of operators alone: blindsum
 Each order is recorded in the coordinator's store with the operator's name, the time and the reason.
 See docs/operating.md.
 
-exit status: 0 done, 1 the order was refused, and nothing was done, or the coordinator was not reached, 2 wrong
+exit status: 0 done, 1 the order was refused and nothing was done, or the coordinator was not reached, 2 wrong
 arguments or credentials
 """
 
@@ -87,7 +87,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     drain = actions.add_parser("drain", help="finish rounds under way, begin none, and end the coordinator")
     drain.add_argument("job", metavar="JOB", nargs="?", default="", help="stop this job alone")
     drain.add_argument(
-        "--within", type=duration, metavar="TIME", help="stop then at the latest (default: the input deadline)"
+        "--within",
+        type=duration,
+        metavar="TIME",
+        help="stop then at the latest (default: the input deadline)",
     )
     add_connection(drain)
     _add_reason(drain)
@@ -99,7 +102,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     _add_reason(new)
     new.set_defaults(run=_add)
 
-    reload = actions.add_parser("reload", help="read certificates, limits and new jobs again from their files")
+    reload = actions.add_parser(
+        "reload", help="read certificates, limits and new jobs again from their files"
+    )
     add_connection(reload)
     _add_reason(reload)
     reload.set_defaults(run=_reload)
@@ -109,10 +114,16 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     """Where the coordinator is, and who asks."""
     parser.add_argument("--at", required=True, metavar="URL", help="its admin address, https://HOST:PORT")
     parser.add_argument(
-        "--identity", required=True, type=named, metavar="PREFIX", help="an operator's PREFIX.pem and PREFIX.key"
+        "--identity",
+        required=True,
+        type=named,
+        metavar="PREFIX",
+        help="an operator's PREFIX.pem and PREFIX.key",
     )
     parser.add_argument("--ca", required=True, type=named, metavar="FILE", help="certificate of the job's CA")
-    parser.add_argument("--server-name", metavar="NAME", help="name in its certificate, if not the URL's host")
+    parser.add_argument(
+        "--server-name", metavar="NAME", help="name in its certificate, if not the URL's host"
+    )
     passphrases.add_key(parser)
 
 

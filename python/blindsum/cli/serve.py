@@ -220,7 +220,9 @@ def _run(options: argparse.Namespace) -> int:
         coordinator.stop()
 
     def drain() -> None:
-        console.note("blindsum: draining: the round under way ends, and none begins; a second signal stops at once")
+        console.note(
+            "blindsum: draining: the round under way ends, and none begins; a second signal stops at once"
+        )
         coordinator.drain("SIGTERM")
 
     def reload() -> None:

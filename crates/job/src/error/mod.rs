@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use blindsum_crypto::CryptoError;
 use blindsum_protocol::{Fault, SpecError};
 
+use crate::difference::{Difference, advice};
 use crate::pb::RefusalCode;
-use crate::store::Difference;
 
 pub use policy::PolicyError;
 
@@ -220,7 +220,7 @@ pub enum StoreError {
     /// The store has the job with another specification.
     #[error(
         "job {job}: the store holds it with another specification (hash {stored}, now {given}): {}",
-        crate::store::advice(differences)
+        advice(differences)
     )]
     OtherSpec {
         /// The job.

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use tracing::{error, info, warn};
 
 use super::face::{Effect, Hold, Input};
-use super::joining::Joining;
 use super::revocation::LIST_LOOK;
 use super::trouble::Trouble;
 use super::{Halt, Lead};
@@ -56,6 +55,8 @@ impl Lead {
             }
         };
         self.close_ended().await;
+        // Watchers see who has confirmed the latest result.
+        self.publish(None);
         for member in self.members.values().chain(self.servers.values()) {
             let reason = "the coordinator is stopping; connect again when it is back";
             let last = pb::Refused::new(RefusalCode::RefusalStopping, reason);
@@ -432,7 +433,7 @@ impl Lead {
             left: self.departed.reasons(),
             round: latest.or_else(|| before.round.clone()),
             held: self.operator.held(),
-            ready: self.joining.iter().flat_map(Joining::names).collect(),
+            ready: self.ready_parties(),
             banned: self.operator.banned(self.hand.unix_millis()),
         });
     }

@@ -57,11 +57,6 @@ enum Out {
 }
 
 impl Joining {
-    /// Who is ready.
-    pub fn names(&self) -> impl Iterator<Item = String> {
-        self.ready.keys().map(|name| name.to_string())
-    }
-
     pub fn has(&self, name: &str) -> bool {
         self.ready.contains_key(name)
     }
@@ -96,6 +91,12 @@ impl Joining {
 }
 
 impl Lead {
+    /// Who is ready for the round that is offered.
+    pub(super) fn ready_parties(&self) -> Vec<String> {
+        let ready = self.joining.iter().flat_map(|joining| joining.ready.keys());
+        ready.map(|name| name.to_string()).collect()
+    }
+
     /// Offers the next round and collects its roster.
     pub(super) async fn join(&mut self, report: &mut RoundReport) -> Result<Arc<Round>, Halt> {
         let number = report.number;

@@ -1,7 +1,6 @@
 //! What a coordinator must not forget: jobs, rounds, models. The number of a round is stored before the round is
 //! offered. Its result is stored, together with the model after it, before anybody is told.
 
-mod difference;
 mod memory;
 mod written;
 
@@ -14,9 +13,7 @@ use bytes::Bytes;
 use crate::orders::OrderRecord;
 use crate::released::Release;
 use crate::report::{JobState, RoundReport};
-use crate::{Model, StoreError, pb};
-pub(crate) use difference::advice;
-pub use difference::{Difference, differences, other_spec};
+use crate::{Model, StoreError, difference, hex, pb};
 pub use memory::{Happened, MemoryStore};
 
 /// Where jobs, rounds and models are kept. Every call is one transaction.
@@ -119,6 +116,18 @@ pub trait Store: Send + Sync {
 
 /// The number of orders of a job that a store keeps, the latest ones.
 pub const ORDERS_KEPT: usize = 1000;
+
+/// The error of a store that has the job with another specification, of this hash and, as JSON, of these fields.
+pub fn other_spec(job: &Job, hash: &[u8], stored: &str) -> StoreError {
+    let given = serde_json::to_value(job.spec()).unwrap_or_default();
+    let stored = serde_json::from_str(stored).unwrap_or_default();
+    StoreError::OtherSpec {
+        job: job.spec().job.clone(),
+        stored: hex(hash),
+        given: hex(job.hash()),
+        differences: difference::of_values(&stored, &given),
+    }
+}
 
 /// The number of faults of a job that a store keeps, and of claims as many.
 pub const FAULTS_KEPT: usize = 100;

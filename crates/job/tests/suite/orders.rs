@@ -278,7 +278,7 @@ fn a_paused_job_can_be_ended() {
 }
 
 #[test]
-fn a_banned_party_is_out_of_the_round_and_not_let_in() {
+fn case_70_a_banned_party_is_out_of_the_round_and_not_let_in() {
     let mut scene = Scene::new(spec(), 1);
     scene.begin_without_the_last();
     scene.order(ban("party-2", Some(60.0))).unwrap();
@@ -444,7 +444,7 @@ fn parties_take_part_in_more_rounds_where_they_are_told_of_them() {
 }
 
 #[test]
-fn parties_refuse_more_rounds_than_they_know_of() {
+fn case_69_parties_refuse_more_rounds_than_they_know_of() {
     let mut job = Ensemble::new(spec(), 1);
     job.hides_terms = true;
     job.play_to_round();

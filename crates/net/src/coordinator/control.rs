@@ -9,9 +9,9 @@ use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
 
 use super::checked::check_added;
+use super::configured::Configured;
 use super::driver::Event;
 use super::hosting::{Host, ServedJob};
-use super::reloading::Configured;
 use super::{JobConfig, needed_servers};
 use crate::report::JobStatus;
 use crate::tls::Reload;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use blindsum_job::server::{JobServer, Parts, Settings};
+use blindsum_job::server::{JobServer, Parts};
 use blindsum_protocol::Job;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
@@ -12,20 +12,16 @@ use tracing::info;
 
 use super::COORDINATOR;
 use super::checked::CheckedJob;
-use super::driver::{Computing, Driver, JobHandle};
+use super::driver::{Driver, JobHandle};
 use super::keys::KeyService;
 use super::origin::ModelOrigin;
-use crate::computing::{LineDoor, LineParts, Lines};
-use crate::limits::Limits;
+use super::shared::Shared;
+use crate::NetError;
+use crate::computing::LineDoor;
 use crate::membership::{Members, Place};
-use crate::relay::Spools;
 use crate::report::JobStatus;
 use crate::results::ResultFiles;
-use crate::servers::Servers;
-use crate::store::Store;
 use crate::system::{Clock, entropy};
-use crate::tls::{CoordinatorSide, Renewed};
-use crate::{NetError, seconds};
 
 /// A job that is served.
 #[derive(Clone)]
@@ -119,61 +115,6 @@ impl Host {
             self.tasks.spawn(service.run());
         }
         Ok(door)
-    }
-}
-
-/// What all jobs share.
-pub(crate) struct Shared {
-    pub store: Arc<dyn Store>,
-    pub side: Arc<Renewed<CoordinatorSide>>,
-    /// Some of them may change.
-    pub limits: RwLock<Limits>,
-    pub spools: Arc<Spools>,
-    pub servers: Option<Arc<Servers>>,
-    pub stopping: watch::Receiver<bool>,
-}
-
-impl Shared {
-    /// The limits that hold now.
-    pub fn limits(&self) -> Limits {
-        let limits = self.limits.read();
-        limits.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub fn set_limits(&self, limits: Limits) {
-        let now = self.limits.write();
-        *now.unwrap_or_else(PoisonError::into_inner) = limits;
-    }
-
-    /// How long a job waits for what, by the limits that hold now.
-    pub fn settings(&self) -> Settings {
-        let limits = self.limits();
-        Settings {
-            patience: seconds(limits.patience),
-            reconnect_grace: seconds(limits.reconnect_grace),
-            chunk_timeout: seconds(limits.chunk_timeout),
-            failed_rounds: limits.failed_rounds,
-        }
-    }
-
-    /// The lines to those that compute with the coordinator for a job, if there are any.
-    fn lines(&self, job: &Job) -> Result<Option<Computing>, NetError> {
-        let Some(servers) = self
-            .servers
-            .as_ref()
-            .filter(|_| job.computing_servers().next().is_some())
-        else {
-            return Ok(None);
-        };
-        let parts = LineParts {
-            job,
-            me: COORDINATOR,
-            servers,
-            limits: &self.limits(),
-            side: None,
-        };
-        let (lines, heard) = Lines::open(parts)?;
-        Ok(Some(Computing { lines, heard }))
     }
 }
 

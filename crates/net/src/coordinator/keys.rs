@@ -21,8 +21,8 @@ use tokio::time::sleep;
 use tracing::warn;
 
 use super::driver::{Event, JobHandle};
-use super::hosting::Shared;
 use super::reading::{End, Inbound, Reader};
+use super::shared::Shared;
 use crate::connect::PAUSES;
 use crate::follower::{Driver, Event as ServiceEvent, Inbox};
 use crate::outbox::{Outbox, send_all};

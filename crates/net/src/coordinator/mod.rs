@@ -6,6 +6,7 @@
 
 mod admin;
 mod checked;
+mod configured;
 mod control;
 mod driver;
 mod file;
@@ -17,6 +18,7 @@ mod reading;
 mod reloading;
 mod service;
 mod session;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -46,10 +48,11 @@ pub use admin::{Description, Ended};
 use checked::{CheckedJob, check_jobs};
 pub use control::Control;
 pub use file::ConfigFile;
-use hosting::{Host, Jobs, Shared, Tasks};
+use hosting::{Host, Jobs, Tasks};
 pub use origin::{ModelOrigin, Origin};
 pub use reloading::Reloaded;
 use service::{Doorway, Service};
+use shared::Shared;
 
 /// The configuration of a coordinator.
 pub struct Config {

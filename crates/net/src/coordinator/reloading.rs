@@ -1,22 +1,13 @@
 //! What a running coordinator takes over from its configuration file when that is read again.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use blindsum_job::store::{Difference, differences};
-use tokio::sync::Mutex;
+use blindsum_job::difference::{Difference, differences};
 
 use super::Control;
 use super::file::{ConfigFile, of_job};
 use crate::{Room, Task};
-
-/// A configuration file and the settings that override it, and how it was when it was read last. Clones share it.
-#[derive(Clone, Default)]
-pub(super) struct Configured(Arc<Mutex<Option<(Source, ConfigFile)>>>);
-
-/// A path, and settings as for [`ConfigFile::read`].
-type Source = (Option<PathBuf>, Vec<String>);
 
 /// What became of a configuration that was read again, a sentence each.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,7 +20,12 @@ pub struct Reloaded {
 
 impl Control {
     /// The coordinator was configured by this file, with these settings: [`reload_again`](Self::reload_again) reads it again.
-    pub async fn configured_by(&self, path: Option<&Path>, settings: Vec<String>, read: ConfigFile) {
+    pub async fn configured_by(
+        &self,
+        path: Option<&Path>,
+        settings: Vec<String>,
+        read: ConfigFile,
+    ) {
         let source = (path.map(Path::to_owned), settings);
         *self.configured.0.lock().await = Some((source, read));
     }
@@ -50,7 +46,8 @@ impl Control {
             }
             Err(error) => {
                 self.reload_credentials(&mut told);
-                told.left.push(format!("limits and jobs stay as they are: {error}"));
+                told.left
+                    .push(format!("limits and jobs stay as they are: {error}"));
             }
         }
         told

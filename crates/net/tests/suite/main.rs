@@ -2,6 +2,7 @@
 
 mod common;
 
+mod admin;
 mod announced;
 mod as_simulated;
 mod bounds;

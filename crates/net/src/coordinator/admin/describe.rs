@@ -94,9 +94,8 @@ impl Description {
         orders: Vec<OrderRecord>,
     ) -> Self {
         let (stage, stage_since_ms) = now(&status);
-        let is_over = |report: &RoundReport| {
-            matches!(report.state, RoundState::Done | RoundState::Aborted)
-        };
+        let is_over =
+            |report: &RoundReport| matches!(report.state, RoundState::Done | RoundState::Aborted);
         let ended = rounds.into_iter().filter(is_over).take(LATEST as usize);
         Self {
             hash: crate::hex(hash),

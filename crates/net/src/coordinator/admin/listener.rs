@@ -40,7 +40,8 @@ impl Operator {
     /// The certificate was revoked, or has expired, since it connected.
     pub fn of<T>(request: &Request<T>, anchor: &TrustAnchor) -> Result<Self, Status> {
         let operator = request.extensions().get::<Self>().cloned();
-        let operator = operator.ok_or_else(|| Status::unauthenticated("no verified certificate"))?;
+        let operator =
+            operator.ok_or_else(|| Status::unauthenticated("no verified certificate"))?;
         let verified = identify(anchor, &operator.certificate, &operator.clock);
         verified.map_err(|error| {
             Status::unauthenticated(format!(
@@ -113,7 +114,8 @@ pub(super) fn accept(
                 Ok((stream, address)) => {
                     let (side, sender) = (side.clone(), sender.clone());
                     tokio::spawn(async move {
-                        if let Some(connection) = shake(stream, address, &side, timeout, place).await
+                        if let Some(connection) =
+                            shake(stream, address, &side, timeout, place).await
                         {
                             let _ = sender.send(Ok(connection)).await;
                         }

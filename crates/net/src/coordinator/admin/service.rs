@@ -57,7 +57,11 @@ impl Admin for Service {
         let outcome = match &order.command {
             // Of all jobs, as on SIGTERM: the coordinator ends then.
             Command::Drain { .. } if asked.job.is_empty() => self.control.drain_all(order),
-            _ => self.control.order(&asked.job, order).await.map(|it| it.to_string()),
+            _ => self
+                .control
+                .order(&asked.job, order)
+                .await
+                .map(|it| it.to_string()),
         };
         Ok(match outcome {
             Ok(outcome) => done(outcome),

@@ -215,6 +215,17 @@ impl Running {
         self.block_on(control.order(job, order))
     }
 
+    /// Where operators connect.
+    pub fn admin_url(&self) -> String {
+        let address = self.coordinator.as_ref().unwrap().admin().unwrap();
+        format!("https://localhost:{}", address.port())
+    }
+
+    /// Makes the coordinator read its files again; whether they can be used.
+    pub fn reload(&self) -> bool {
+        self.coordinator.as_ref().unwrap().reload().reload()
+    }
+
     /// Gives orders to the coordinator.
     pub fn control(&self) -> Control {
         self.coordinator.as_ref().unwrap().control()

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_job_of_more_rounds_than_allowed_is_refused_also_one_without_end() {
+fn case_69_a_job_of_more_rounds_than_allowed_is_refused_also_one_without_end() {
     let policy = Policy {
         max_rounds: Some(50),
         ..Policy::default()

@@ -1,13 +1,12 @@
-//! In which fields two specifications of one job differ, for the operator of a store that holds the other one.
+//! In which fields two specifications of one job differ, for operators.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use blindsum_protocol::{Job, JobSpec};
+use blindsum_protocol::JobSpec;
 use serde_json::Value;
 
 use crate::orders::Terms;
-use crate::{StoreError, hex};
 
 /// A field of a job specification with two values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,25 +32,13 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The error of a store that has the job with another specification, of this hash and, as JSON, of these fields.
-pub fn other_spec(job: &Job, hash: &[u8], stored: &str) -> StoreError {
-    let given = serde_json::to_value(job.spec()).unwrap_or_default();
-    let stored = serde_json::from_str(stored).unwrap_or_default();
-    StoreError::OtherSpec {
-        job: job.spec().job.clone(),
-        stored: hex(hash),
-        given: hex(job.hash()),
-        differences: of_values(&stored, &given),
-    }
-}
-
 /// The fields in which two specifications differ.
 pub fn differences(stored: &JobSpec, given: &JobSpec) -> Vec<Difference> {
     let value = |spec| serde_json::to_value(spec).unwrap_or_default();
     of_values(&value(stored), &value(given))
 }
 
-fn of_values(stored: &Value, given: &Value) -> Vec<Difference> {
+pub(crate) fn of_values(stored: &Value, given: &Value) -> Vec<Difference> {
     // What is stored cannot be read: nothing is known of it.
     if !stored.is_object() {
         return Vec::new();
@@ -135,11 +122,8 @@ mod tests {
             dim: 5,
             ..stored.clone()
         };
-        let json = serde_json::to_string(&stored).unwrap();
-        let hash = *stored.validate().unwrap().hash();
-        let error = other_spec(&given.validate().unwrap(), &hash, &json).to_string();
+        let error = advice(&differences(&stored, &given));
         for part in [
-            "another specification",
             "rounds: 8 → 10",
             "dim: 4 → 5",
             "stored value of rounds and change it with `blindsum admin extend`",
