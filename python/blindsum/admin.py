@@ -44,7 +44,7 @@ class Admin(Shown):
         server_name: str | None = None,
     ) -> None:
         self._url = checks.line("url", url)
-        self._native = _native.admin(url, pem_files(identity, ca, None), server_name)
+        self._native = _native.admin_of(url, pem_files(identity, ca, None), server_name)
 
     def _shown(self) -> dict[str, object]:
         return {"url": self._url}

@@ -25,7 +25,7 @@ struct Line {
 
 /// The admin interface of a coordinator at this address; nothing is connected yet.
 #[pyfunction]
-pub fn admin(
+pub fn admin_of(
     py: Python<'_>,
     url: String,
     pem: Pem,

@@ -75,7 +75,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<machines::PartyMachine>()?;
     module.add_class::<machines::ServerMachine>()?;
     module.add_class::<admin::Admin>()?;
-    module.add_function(wrap_pyfunction!(admin::admin, module)?)?;
+    module.add_function(wrap_pyfunction!(admin::admin_of, module)?)?;
     module.add_class::<coordinator::Coordinator>()?;
     module.add_class::<follower::Follower>()?;
     module.add_function(wrap_pyfunction!(follower::follow, module)?)?;
