@@ -229,7 +229,20 @@ CASES = {
         "The others open only results of the same survivors, or of very different ones, also after a "
         "restart; the job goes on or waits, and says for whom",
     ),
+    68: (
+        "Orders to a coordinator from a party, a coordinator, a server, an operator of another CA or one that "
+        "was revoked, or somebody without a certificate",
+        "Refused at the admin address, or at the next question over the connection; nothing has changed",
+    ),
+    69: (
+        "A coordinator that runs more rounds than the job has, or than a party allows",
+        "Parties take no part in them: they know of every extension, and their policy bounds it",
+    ),
     70: (
+        "A party that operators have banned comes back, also after a restart of the coordinator",
+        "It is not let in before its time is over, and nobody waits for it",
+    ),
+    71: (
         "The audit trail: a line changed, taken out, put in, moved or cut off, two writers, a full disk",
         "The line is named, by the coordinator at its start and by `blindsum audit verify`; where it cannot be "
         "written no round begins",

@@ -1,8 +1,9 @@
 //! `blindsumd`: a coordinator, or another server of a job, as a daemon.
 //!
-//! It reads its configuration, sets up logs, and runs until its jobs are over or SIGTERM or SIGINT tells it to stop,
-//! even if it is process 1 or was started with SIGINT ignored. On SIGHUP it reads its certificate, its key, the CA,
-//! the revocation list and the filter of its log again; it also does so by itself when they change. The coordinator itself is in
+//! It reads its configuration, sets up logs, and runs until its jobs are over or a signal tells it to stop, even if it is
+//! process 1 or was started with SIGINT ignored. On SIGTERM a coordinator lets the rounds under way end and begins none; a
+//! second SIGTERM, or SIGINT, stops it at once. On SIGHUP it reads its certificates and the revocation list again, and takes
+//! over limits, new jobs and the filter of the log of its configuration; the log says what it did. The coordinator itself is in
 //! `blindsum_net::coordinator`, the other servers in `blindsum_net::follower`.
 //!
 //! | exit code | means |
@@ -19,21 +20,21 @@
 mod args;
 mod logs;
 mod role;
+mod signals;
 
 use std::ffi::OsString;
-use std::pin::pin;
-use std::time::Duration;
 
 use blindsum_monitor::service::Notices;
 use blindsum_net::coordinator::ConfigFile;
-use blindsum_net::{JobError, NetError, Reload};
+use blindsum_net::{JobError, NetError};
 use clap::Parser;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tracing::{error, info};
 
 use args::Args;
 use role::Role;
+use signals::{Stops, drained};
 
 /// Runs the daemon until it ends, and gives its exit code. The first word of the command line is the program's name.
 ///
@@ -88,29 +89,18 @@ fn start(words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let signals = {
+    let (stops, hangup) = {
         let _entered = runtime.enter();
-        Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        }
+        (Stops::new()?, signals::hangup()?)
     };
-    run(&Args::try_parse_from(words)?, &runtime, signals)
+    run(Args::try_parse_from(words)?, &runtime, stops, hangup)
 }
 
-/// The signals that the daemon heeds.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> {
+fn run(args: Args, runtime: &Runtime, mut stops: Stops, hangup: Signal) -> Result<(), Failure> {
     let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
     let program = args::Program::read(&file.program)?;
     let metrics = program.metrics(file.metrics.as_deref())?;
-    let role = Role::load(file)?;
+    let role = Role::load(file.clone())?;
     logs::start(&program)?;
     program.warn_of_old_words();
     if args.check {
@@ -119,57 +109,46 @@ fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> 
         return Ok(());
     }
     runtime.block_on(async {
-        let Signals {
-            terminate,
-            interrupt,
-            hangup,
-        } = signals;
-        let mut stop = pin!(stop_signal(terminate, interrupt));
-        // The runtime hands out signals that have come before it wakes timers.
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        signals::settle().await;
         let monitor = match &metrics {
             Some(address) => Some(blindsum_monitor::listen(address).await?),
             None => None,
         };
         let mut running = tokio::select! {
             biased;
-            signal = &mut stop => {
+            signal = stops.next() => {
                 info!(signal, "stopping before the start");
                 return Ok(());
             }
             started = role.start() => started?,
         };
-        let level = program.log_level.clone();
         // It answers until the process ends.
         let _monitor = monitor.map(|listening| listening.show(running.watched()));
         let notices = Notices::ready(running.watched());
-        let reloading = tokio::spawn(reload_on(hangup, running.reload(), args.clone(), level));
+        let control = running.control();
+        if let Some(control) = &control {
+            let path = args.config.as_deref();
+            control.configured_by(path, args.settings(), file).await;
+        }
+        let again = signals::Again {
+            control: control.clone(),
+            files: running.reload(),
+            level: program.log_level.clone(),
+            args,
+        };
+        let rereading = signals::reread_on(hangup, again);
+        let rereading = tokio::spawn(rereading);
         tokio::select! {
-            signal = &mut stop => info!(signal, "stopping"),
+            signal = stops.next() => stops.heed(signal, control.as_ref()).await,
+            () = drained(control.as_ref()) => info!("drained by an operator's order"),
             () = running.finished() => info!("every job is over"),
         }
         notices.stopping();
         let ended = running.stop().await;
-        reloading.abort();
+        rereading.abort();
         if let Err(error) = &ended {
             error!(%error, "a job failed");
         }
         Ok(ended?)
     })
-}
-
-/// Reads certificates, the revocation list and the filter of the log again whenever SIGHUP comes, which ends nothing.
-async fn reload_on(mut hangup: Signal, reload: Reload, args: Args, mut level: String) {
-    while hangup.recv().await.is_some() {
-        reload.reload();
-        logs::read_again(&args, &mut level);
-    }
-}
-
-/// The name of the first signal to stop.
-async fn stop_signal(mut terminate: Signal, mut interrupt: Signal) -> &'static str {
-    tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    }
 }

@@ -54,7 +54,7 @@ pub(crate) fn ready(watched: &Watched) -> Health {
 
 /// Whether the rounds of a job can go on, or it is done; `None` if there is no such job.
 pub(crate) fn ready_job(watched: &Watched, name: &str) -> Option<Health> {
-    let mut jobs = watched.jobs().iter();
+    let mut jobs = watched.jobs().into_iter();
     let job = jobs.find(|job| job.status.borrow().job == name)?;
     let status = job.status.borrow();
     let mut wrong = Vec::new();

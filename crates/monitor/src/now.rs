@@ -23,7 +23,7 @@ pub(crate) fn write(watched: &Watched, page: &mut Page<'_>) -> fmt::Result {
         "1, with the version of the program.",
         [(labels([("version", env!("CARGO_PKG_VERSION"))]), 1.0)],
     )?;
-    let jobs = watched.jobs().iter();
+    let jobs = watched.jobs().into_iter();
     let jobs: Vec<_> = jobs
         .map(|job| (job.status.borrow().clone(), job.totals()))
         .collect();

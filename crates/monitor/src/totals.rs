@@ -15,7 +15,7 @@ type Counted = (String, Totals);
 
 /// Writes them.
 pub(crate) fn write(watched: &Watched, page: &mut Page<'_>) -> fmt::Result {
-    let jobs = watched.jobs().iter();
+    let jobs = watched.jobs().into_iter();
     let jobs = jobs.map(|job| (job.status.borrow().job.clone(), job.totals()));
     let jobs: Vec<Counted> = jobs.collect();
     if !jobs.is_empty() {

@@ -12,6 +12,7 @@
 )]
 
 mod address;
+pub mod admin;
 mod ahead;
 mod audit;
 #[cfg(feature = "bench")]
@@ -54,7 +55,9 @@ pub mod watched;
 use blindsum_job::{chunks, fingerprint, hex, seconds};
 
 pub use blindsum_job::chunks::CHUNK;
-pub use blindsum_job::{JobError, Model, NoUpdateTaken, PolicyError, StoreError, report, totals};
+pub use blindsum_job::{
+    JobError, Model, NoUpdateTaken, PolicyError, StoreError, orders, report, totals,
+};
 pub use error::NetError;
 pub use estimate::{Task, memory};
 pub use limits::Limits;

@@ -19,7 +19,7 @@ use crate::tls::{Accepting, Renewed};
 /// A server that is watched. Copies watch the same one.
 #[derive(Clone)]
 pub struct Watched {
-    jobs: Vec<WatchedJob>,
+    jobs: Arc<Shown>,
     own: Option<Kept>,
     counts: Arc<Counts>,
     certificates: Arc<dyn Ends + Send + Sync>,
@@ -43,6 +43,9 @@ impl WatchedJob {
         self.counted.now()
     }
 }
+
+/// Gives the jobs that there are: more may come while the server runs.
+pub(crate) type Shown = Box<dyn Fn() -> Vec<WatchedJob> + Send + Sync>;
 
 /// What only a coordinator has.
 #[derive(Clone)]
@@ -71,7 +74,7 @@ impl<S: Accepting> Ends for Renewed<S> {
 
 impl Watched {
     pub(crate) fn new<S: Accepting>(
-        jobs: Vec<WatchedJob>,
+        jobs: Shown,
         own: Option<Kept>,
         counts: Arc<Counts>,
         side: &Arc<Renewed<S>>,
@@ -79,7 +82,7 @@ impl Watched {
     ) -> Self {
         let clock = side.clock().clone();
         Self {
-            jobs,
+            jobs: Arc::new(jobs),
             own,
             counts,
             certificates: side.clone(),
@@ -89,9 +92,9 @@ impl Watched {
         }
     }
 
-    /// The jobs, by name. A server that is not the coordinator knows nothing of how its job stands.
-    pub fn jobs(&self) -> &[WatchedJob] {
-        &self.jobs
+    /// The jobs that there are now, by name. A server that is not the coordinator knows nothing of how its job stands.
+    pub fn jobs(&self) -> Vec<WatchedJob> {
+        (self.jobs)()
     }
 
     /// Whether the server is stopping.

@@ -60,7 +60,9 @@ With --json one JSON object per line: {{"event": "ready", "address", "hosts", "m
 {{"event": "status", ...}} after every change, at last {{"event": "stopped"}}. Where nobody reads them, the
 oldest of them are dropped.
 
-SIGTERM and SIGINT (Ctrl-C) tell the parties and stop; with --store a later start goes on from there. SIGHUP
+SIGTERM drains: the round under way ends, none begins, and the coordinator stops, after --limit
+drain_deadline=SECONDS (default: the job's input_deadline) at the latest. A second SIGTERM, or SIGINT
+(Ctrl-C), tells the parties and stops at once. With --store a later start goes on from there. SIGHUP
 reads the certificate, its key, the CA and the revocation list again, which also happens by itself when one
 changes. `blindsum status`, `model` and `backup` read the store meanwhile. See docs/operations.md.
 
@@ -110,6 +112,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="with --server 1, 2 or decryptor: remembers the latest round there",
     )
     parser.add_argument("--listen", default="127.0.0.1:9443", metavar="HOST:PORT", help="port 0: a free one")
+    parser.add_argument(
+        "--admin",
+        metavar="HOST:PORT",
+        help="let operators in there, who use blindsum admin and blindsum watch (default: off)",
+    )
     parser.add_argument(
         "--store", type=named, metavar="FILE", help="SQLite file that remembers rounds and models"
     )
@@ -203,7 +210,7 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    with named_as_flags("listen", "servers", "store", "audit", "results", "membership", "metrics"):
+    with named_as_flags("listen", "servers", "store", "audit", "results", "membership", "metrics", "admin"):
         coordinator = Coordinator(
             spec,
             identity=identity_from(options),
@@ -221,14 +228,25 @@ def _run(options: argparse.Namespace) -> int:
             membership_identity=options.membership_identity,
             membership_ca=options.membership_ca,
             metrics=options.metrics,
+            admin=options.admin,
         )
 
     def stop() -> None:
-        console.note("blindsum: stopping; the same signal again ends at once")
+        console.note("blindsum: stopping at once; the same signal again ends without goodbyes")
         coordinator.stop()
 
-    on_stop(stop)
-    on_hangup(coordinator.reload)
+    def drain() -> None:
+        console.note(
+            "blindsum: draining: the round under way ends, and none begins; a second signal stops at once"
+        )
+        coordinator.drain("SIGTERM")
+
+    def reload() -> None:
+        console.note("blindsum: certificate, key, CA and revocation list are read again")
+        coordinator.reload()
+
+    on_stop(stop, drain=drain)
+    on_hangup(reload)
     out = Output()
     say = _Json(out).say if options.json else _Lines(out).say
     hosts = list(coordinator.hosts)
@@ -237,6 +255,7 @@ def _run(options: argparse.Namespace) -> int:
         {
             "address": coordinator.address,
             "metrics": coordinator.metrics,
+            "admin": coordinator.admin,
             "hosts": hosts,
             "job": spec.job,
             "protocol": spec.protocol.name,
@@ -380,6 +399,8 @@ class _Lines:
             self._out.line(
                 f"blindsum: job {fields['job']} ({fields['protocol']}) at https://{fields['address']}"
             )
+            if fields["admin"]:
+                self._out.line(f"blindsum: operators at https://{fields['admin']}")
             self._out.line(f"blindsum: parties connect by a name in the certificate: {hosts}")
             if fields["metrics"]:
                 self._out.line(f"blindsum: metrics at http://{fields['metrics']}/metrics")

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 mod deployed;
 mod documented;
 mod logs;
+mod operated;
 mod watched;
 
 /// A folder with everything that a coordinator needs.

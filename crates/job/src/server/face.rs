@@ -13,6 +13,7 @@ use super::shared::Shared;
 use super::shelf::{Shelf, ShelfError, Shelves};
 use crate::actor::Task;
 use crate::membership::Lease;
+use crate::orders::{Order, OrderError, OrderId, Outcome};
 use crate::pb::party_frame::Frame;
 use crate::pb::{CoordinatorFrame, Hello, Refused};
 use crate::results::Results;
@@ -185,6 +186,15 @@ pub enum Input {
         /// The party.
         name: Arc<str>,
     },
+    /// An operator orders something; the answer is [`Effect::Ordered`].
+    Order {
+        /// Its number, which no other order has.
+        id: OrderId,
+        /// The order.
+        order: Order,
+    },
+    /// Other times to wait than those that the job began with.
+    Settings(Settings),
     /// The coordinator stops: it tells everybody, and the job ends.
     Stop,
 }
@@ -214,6 +224,13 @@ pub enum Effect {
     Cut(LinkId, Refused),
     /// What becomes of a party's lease, where there are leases.
     Lease(Lease),
+    /// What became of an order.
+    Ordered {
+        /// The number of the order.
+        id: OrderId,
+        /// What was done, or why nothing was.
+        outcome: Result<Outcome, OrderError>,
+    },
     /// The job's machine has ended; this is its last effect. An error says why it could not go on.
     Over(Result<(), JobError>),
 }

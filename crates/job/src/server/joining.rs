@@ -96,6 +96,12 @@ impl Joining {
 }
 
 impl Lead {
+    /// Who is ready for the round that is offered.
+    pub(super) fn ready_parties(&self) -> Vec<String> {
+        let ready = self.joining.iter().flat_map(|joining| joining.ready.keys());
+        ready.map(|name| name.to_string()).collect()
+    }
+
     /// Offers the next round and collects its roster.
     pub(super) async fn join(&mut self, report: &mut RoundReport) -> Result<Arc<Round>, Halt> {
         let number = report.number;
@@ -212,7 +218,7 @@ impl Lead {
             self.parts.job.least_roster(),
             self.parts.job.spec().parties as usize,
         );
-        let deadline = self.hand.now() + seconds(self.parts.job.spec().join_deadline);
+        let deadline = self.hand.now() + seconds(self.operator.terms.join_deadline);
         let grace = self.parts.settings.reconnect_grace;
         loop {
             let now = self.hand.now();
@@ -274,6 +280,7 @@ impl Lead {
             };
             if let Some(input) = self.next_input(Some(until)).await? {
                 self.joining_input(number, input).await;
+                self.may_begin()?;
             }
         }
     }

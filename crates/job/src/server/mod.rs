@@ -25,6 +25,7 @@ mod joining;
 mod link;
 mod members;
 mod opening;
+mod operator;
 mod owed;
 mod presence;
 mod released;
@@ -47,6 +48,7 @@ use tracing::warn;
 
 use crate::actor::{Actor, Hand, Now, Ticket, Time};
 use crate::falling::Falling;
+use crate::orders::Terms;
 use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::StoredJob;
 use crate::totals::{Cause, Totals};
@@ -65,6 +67,8 @@ use joining::Joining;
 pub use members::LONGEST_LOCATION;
 use members::Member;
 use opening::Opening;
+use operator::Operator;
+pub use operator::Standing;
 use presence::Presence;
 use released::Opened;
 use running::Running;
@@ -110,7 +114,8 @@ impl JobServer {
         parts
             .store
             .set_job_state(&spec.job, JobState::Running, "")?;
-        let status = first_status(&parts, latest);
+        let operator = Operator::stored(spec, &stored.operator).map_err(JobError::System)?;
+        let status = first_status(&parts, operator.terms, latest);
         // Whatever comes for rounds before the restart comes too late.
         let gate = Gate::closed(stored.next_round.saturating_sub(1));
         let mut totals = Totals::new(stages(&parts.job));
@@ -118,7 +123,7 @@ impl JobServer {
         let board = Board::new(gate, status, totals);
         let told = board.clone();
         let actor = Actor::start(entropy, now, |hand| {
-            let lead = Lead::new(parts, stored, told, hand);
+            let lead = Lead::new(parts, stored, operator, told, hand);
             Lead { met, ..lead }.run()
         });
         Ok(Self { actor, board })
@@ -178,7 +183,7 @@ fn stages(job: &Job) -> Vec<&'static str> {
 }
 
 /// What can be told of a job before it goes on.
-fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
+fn first_status(parts: &Parts, terms: Terms, latest: Option<RoundReport>) -> JobStatus {
     let spec = parts.job.spec();
     JobStatus {
         job: spec.job.clone(),
@@ -186,7 +191,7 @@ fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
         reason: String::new(),
         protocol: spec.protocol.to_string(),
         rounds_done: 0,
-        rounds: spec.rounds.into(),
+        rounds: terms.rounds.into(),
         model_version: 0,
         model_hash: String::new(),
         connected: Vec::new(),
@@ -199,6 +204,9 @@ fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
         lost: Vec::new(),
         left: BTreeMap::new(),
         round: latest,
+        held: String::new(),
+        ready: Vec::new(),
+        banned: BTreeMap::new(),
     }
 }
 
@@ -236,6 +244,8 @@ struct Lead {
     done_here: u64,
     /// Whether the round before was a key set-up.
     after_key_setup: bool,
+    /// What operators have ordered.
+    operator: Operator,
     /// The current model as a party sealed it, where the coordinator does not know it.
     sealed_model: SealedModel,
     /// What members did wrong.
@@ -277,7 +287,13 @@ struct Lead {
 
 impl Lead {
     /// A job as the store has it.
-    fn new(parts: Parts, stored: StoredJob, board: Arc<Board>, hand: Hand<Input, Effect>) -> Self {
+    fn new(
+        parts: Parts,
+        stored: StoredJob,
+        operator: Operator,
+        board: Arc<Board>,
+        hand: Hand<Input, Effect>,
+    ) -> Self {
         let now = hand.now();
         let corrupt = parts.job.spec().corrupt_parties();
         let (conduct, begun) = recalled(&parts, &stored.conduct, corrupt);
@@ -309,6 +325,7 @@ impl Lead {
             met: false,
             done_here: 0,
             after_key_setup: false,
+            operator,
             sealed_model: SealedModel::default(),
             changed: now,
             patience: now,
@@ -351,6 +368,8 @@ enum Halt {
     /// The round gave no result because of something that will pass, as a server that was started again: no round counts
     /// as failed, and the job waits for whom or what is named.
     Waits { whom: String, reason: String },
+    /// Operators want no round to begin, for this reason.
+    Held(String),
     /// The result of the round must not be opened; that of a round of other parties may be.
     Unopened(String),
     /// The job ends without being done.
@@ -364,7 +383,10 @@ impl Halt {
     fn reason(&self) -> &str {
         match self {
             Self::Stop => "the coordinator was stopped",
-            Self::Aborted(reason) | Self::Unopened(reason) | Self::Ended(reason) => reason,
+            Self::Aborted(reason)
+            | Self::Held(reason)
+            | Self::Unopened(reason)
+            | Self::Ended(reason) => reason,
             Self::Missed { reason, .. } | Self::Waits { reason, .. } => reason,
             Self::Broken(_) => "the coordinator cannot go on",
         }

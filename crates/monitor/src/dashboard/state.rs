@@ -88,7 +88,7 @@ impl Rounds {
     /// Reads those of jobs of which another round has begun or ended.
     pub async fn renew(&mut self, watched: &Watched) {
         for job in watched.jobs() {
-            let (name, latest) = latest(job);
+            let (name, latest) = latest(&job);
             if self.0.get(&name).is_some_and(|(known, _)| *known == latest) {
                 continue;
             }
@@ -147,7 +147,7 @@ impl Round {
 
 /// The state as JSON, in one line.
 pub(super) fn state(watched: &Watched, rounds: &Rounds) -> String {
-    let jobs = watched.jobs().iter();
+    let jobs = watched.jobs().into_iter();
     let jobs: Vec<(JobStatus, Totals)> = jobs
         .map(|job| (job.status.borrow().clone(), job.totals()))
         .collect();

@@ -112,7 +112,7 @@ fn lines_follow_each_other_over_restarts() {
 }
 
 #[test]
-fn case_70_a_changed_line_is_found_before_anything_is_written() {
+fn case_71_a_changed_line_is_found_before_anything_is_written() {
     let place = Place::new();
     let trail = place.open().unwrap();
     for name in ["a", "b", "c", "d"] {
@@ -244,7 +244,7 @@ fn ends_of_rounds_that_the_trail_lacks_are_added_at_the_next_start() {
 }
 
 #[test]
-fn case_70_where_the_trail_cannot_be_written_no_round_begins() {
+fn case_71_where_the_trail_cannot_be_written_no_round_begins() {
     let (place, memory) = (Place::new(), Arc::new(MemoryStore::new(3)));
     let full = Path::new("/dev/full");
     memory

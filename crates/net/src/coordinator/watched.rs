@@ -1,7 +1,8 @@
 //! What a coordinator shows to those who watch it.
 
-use super::{Coordinator, Jobs};
-use crate::watched::{Watched, WatchedJob};
+use super::Coordinator;
+use super::hosting::Jobs;
+use crate::watched::{Shown, Watched, WatchedJob};
 
 impl Coordinator {
     /// What there is to be watched: the jobs, what is counted, and when certificates end.
@@ -10,12 +11,15 @@ impl Coordinator {
     }
 }
 
-/// The jobs as they are watched.
-pub(super) fn watched(jobs: &Jobs) -> Vec<WatchedJob> {
-    let jobs = jobs.values();
-    jobs.map(|job| WatchedJob {
-        status: job.status.clone(),
-        counted: job.counted.clone(),
+/// The jobs as they are watched: those that there are when it is called.
+pub(super) fn shown(jobs: &Jobs) -> Shown {
+    let jobs = jobs.clone();
+    Box::new(move || {
+        let jobs = jobs.all().into_iter();
+        jobs.map(|job| WatchedJob {
+            status: job.status,
+            counted: job.counted,
+        })
+        .collect()
     })
-    .collect()
 }

@@ -141,7 +141,7 @@ impl Follower {
         let service = computing(door);
         let observers = Observers::default();
         let watched = Watched::new(
-            Vec::new(),
+            Box::new(Vec::new),
             None,
             observers.counts.clone(),
             &side,

@@ -349,7 +349,8 @@ impl Desk {
                     self.end(link, last, now);
                 }
                 // It is the caller who knows which of its connections live.
-                Effect::Lease(_) => {}
+                // It gives no orders.
+                Effect::Lease(_) | Effect::Ordered { .. } => {}
                 // A transport of the caller's own has no lines between servers.
                 Effect::Letter { to, .. } => {
                     let reason = "there is no line to it".into();

@@ -180,7 +180,8 @@ impl World {
             Effect::Over(Err(error)) if self.kind != Kind::LyingServer => {
                 return Err(self.broken(format!("P5: the job fails: {error}")));
             }
-            Effect::Over(_) => {}
+            // Nobody gives orders.
+            Effect::Ordered { .. } | Effect::Over(_) => {}
         }
         Ok(())
     }

@@ -266,7 +266,9 @@ impl World {
                     let frames = frames.map(|frame| Event::ToParty(link.0, frame));
                     self.events.extend(frames);
                 }
-                server::Effect::Admit(_) | server::Effect::Lease(_) => {}
+                server::Effect::Admit(_)
+                | server::Effect::Lease(_)
+                | server::Effect::Ordered { .. } => {}
                 server::Effect::Letter { to, .. } => panic!("a letter to {to}"),
                 server::Effect::Over(result) => result.unwrap(),
                 server::Effect::Refuse(_, last)

@@ -368,7 +368,7 @@ impl World {
                     self.lost(link);
                 }
                 Effect::Letter { to, .. } => panic!("a letter to {to}"),
-                Effect::Lease(_) => {}
+                Effect::Lease(_) | Effect::Ordered { .. } => {}
                 Effect::Over(result) => result.unwrap(),
                 Effect::Admit(link) => self.admit(link),
             }
