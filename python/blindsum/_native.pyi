@@ -163,6 +163,7 @@ class ServerMachine:
 class Coordinator:
     address: str
     metrics: str | None
+    dashboard: str | None
     hosts: list[str]
     starts_from: tuple[str, int, str]
     def next_status(self, timeout: float) -> str | None: ...
@@ -182,6 +183,8 @@ def serve(
     membership: str,
     membership_pem: Pem | None,
     metrics: str | None,
+    dashboard: str | None,
+    dashboard_token_file: str | None,
 ) -> Coordinator: ...
 
 class Follower:

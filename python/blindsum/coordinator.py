@@ -96,6 +96,12 @@ class Coordinator(Shown):
     metrics
         ``HOST:PORT`` at which scrapes (``/metrics``) and health checks (``/livez``, ``/readyz``) are answered
         by plain HTTP; with port 0 the system chooses a free one. ``None`` answers nowhere.
+    dashboard
+        ``HOST:PORT`` at which people see in a browser how the job stands, by plain HTTP; ``None`` shows it
+        nowhere.
+    dashboard_token_file
+        Needed with ``dashboard``: a file whose first line is the token that the page asks for, 16 characters
+        or more.
 
     Attributes
     ----------
@@ -103,6 +109,8 @@ class Coordinator(Shown):
         The address at which it listens, ``HOST:PORT``.
     metrics : str or None
         The address at which scrapes and health checks are answered, ``HOST:PORT``.
+    dashboard : str or None
+        The address of the dashboard, ``HOST:PORT``.
     servers : tuple of str
         The URLs of all three servers; empty if it is alone.
     hosts : tuple of str
@@ -134,6 +142,8 @@ class Coordinator(Shown):
         membership_identity: AnyPath | Identity | None = None,
         membership_ca: AnyPath | None = None,
         metrics: str | None = None,
+        dashboard: str | None = None,
+        dashboard_token_file: AnyPath | None = None,
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else _first_model(model, spec)
@@ -151,10 +161,15 @@ class Coordinator(Shown):
             membership,
             _shown_to_etcd(membership_identity, membership_ca, identity, ca),
             metrics,
+            dashboard,
+            None
+            if dashboard_token_file is None
+            else checks.path("dashboard_token_file", dashboard_token_file),
         )
         self._spec = spec
         self.address = self._native.address
         self.metrics = self._native.metrics
+        self.dashboard = self._native.dashboard
         self.hosts = tuple(self._native.hosts)
         self.servers = tuple(servers)
         self.starts_from = ModelStart(*self._native.starts_from)

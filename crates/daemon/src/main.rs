@@ -96,11 +96,12 @@ struct Signals {
 fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> {
     let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
     let program = args::Program::read(&file.program)?;
-    let metrics = program.metrics(file.metrics.as_deref())?;
+    let shown = program.shown(&file)?;
     let role = Role::load(file)?;
     logs::start(&program)?;
     program.warn_of_old_words();
     if args.check {
+        shown.check()?;
         let jobs = role.check()?;
         println!("the configuration is fine: {jobs} jobs");
         return Ok(());
@@ -114,10 +115,7 @@ fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> 
         let mut stop = pin!(stop_signal(terminate, interrupt));
         // The runtime hands out signals that have come before it wakes timers.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let monitor = match &metrics {
-            Some(address) => Some(blindsum_monitor::listen(address).await?),
-            None => None,
-        };
+        let opened = shown.open().await?;
         let mut running = tokio::select! {
             biased;
             signal = &mut stop => {
@@ -127,7 +125,7 @@ fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> 
             started = role.start() => started?,
         };
         // It answers until the process ends.
-        let _monitor = monitor.map(|listening| listening.show(running.watched()));
+        let _shown = opened.show(&running.watched());
         let notices = Notices::ready(running.watched());
         let reloading = tokio::spawn(reload_on(hangup, running.reload()));
         tokio::select! {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use blindsum_monitor::Monitor;
+use blindsum_monitor::{Settings, Shown};
 use blindsum_net::coordinator::{self, Config, JobConfig};
 use blindsum_net::report::JobStatus;
 use blindsum_net::{Limits, Membership, NetError, Reload, Room, Task};
@@ -38,6 +38,9 @@ pub struct Coordinator {
     /// Where metrics and health are answered, `HOST:PORT`; `None` if nowhere.
     #[pyo3(get)]
     metrics: Option<String>,
+    /// Where the dashboard is, `HOST:PORT`; `None` if nowhere.
+    #[pyo3(get)]
+    dashboard: Option<String>,
     reload: Reload,
     stop: Arc<Notify>,
     feed: Arc<Feed>,
@@ -61,7 +64,14 @@ pub fn serve(
     membership: String,
     membership_pem: Option<Pem>,
     metrics: Option<String>,
+    dashboard: Option<String>,
+    dashboard_token_file: Option<PathBuf>,
 ) -> PyResult<Coordinator> {
+    let settings = Settings {
+        metrics,
+        dashboard,
+        dashboard_token_file,
+    };
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
     let job = read_job(spec).or_raise(py)?;
@@ -97,17 +107,15 @@ pub fn serve(
     let handle = runtime.handle().clone();
     let started = abandonable(py, move || {
         handle.block_on(async {
-            let listening = match &metrics {
-                Some(address) => Some(blindsum_monitor::listen(address).await?),
-                None => None,
-            };
+            let opened = settings.open().await?;
             let coordinator = coordinator::Coordinator::start(config).await?;
-            let monitor = listening.map(|listening| listening.show(coordinator.watched()));
-            Ok::<_, NetError>((coordinator, monitor))
+            let shown = opened.show(&coordinator.watched());
+            Ok::<_, NetError>((coordinator, shown))
         })
     })?;
-    let (coordinator, monitor) = started.or_raise(py)?;
-    let metrics = monitor.as_ref().map(|it| it.address().to_string());
+    let (coordinator, shown) = started.or_raise(py)?;
+    let metrics = shown.metrics().map(|address| address.to_string());
+    let dashboard = shown.dashboard().map(|address| address.to_string());
     let address = coordinator.address().to_string();
     let start = coordinator.starts_from(&job).map(|start| {
         let origin = start.origin.as_str().to_owned();
@@ -122,7 +130,7 @@ pub fn serve(
     let stop = Arc::new(Notify::new());
     runtime.spawn(watch_over(
         coordinator,
-        monitor,
+        shown,
         status,
         ends,
         stop.clone(),
@@ -133,6 +141,7 @@ pub fn serve(
         hosts,
         starts_from,
         metrics,
+        dashboard,
         reload,
         stop,
         feed,
@@ -143,7 +152,7 @@ pub fn serve(
 /// Passes statuses on, and every end of a round, until the coordinator is told to stop or is done.
 async fn watch_over(
     mut coordinator: coordinator::Coordinator,
-    monitor: Option<Monitor>,
+    shown: Shown,
     mut status: watch::Receiver<JobStatus>,
     mut ends: broadcast::Receiver<Arc<JobStatus>>,
     stop: Arc<Notify>,
@@ -175,7 +184,7 @@ async fn watch_over(
     }
     // It answers while the coordinator stops, too.
     let ended = coordinator.stop().await;
-    drop(monitor);
+    drop(shown);
     if status.has_changed().unwrap_or(true) {
         tell(&mut status);
     }

@@ -16,6 +16,8 @@
 //! servers = ["https://a:9443", "https://b:9443", "https://c:9443"]   # only for jobs whose servers compute together
 //! stop_when_done = false
 //! metrics = "127.0.0.1:9090"        # optional: where metrics and health are answered by plain HTTP
+//! dashboard = "127.0.0.1:9091"      # optional: where people see how jobs stand
+//! dashboard_token_file = "token"    # needed with it: a file whose first line is the token that the page asks for
 //!
 //! [limits]                          # optional, every field too
 //! connections = 4096
@@ -87,6 +89,10 @@ pub struct ConfigFile {
     pub stop_when_done: bool,
     /// Where the program that reads the file answers scrapes and health checks. A coordinator by itself ignores it.
     pub metrics: Option<String>,
+    /// Where it shows people how jobs stand.
+    pub dashboard: Option<String>,
+    /// The file whose first line is the token that this page asks for; see [`token_file`](Self::token_file).
+    pub dashboard_token_file: Option<PathBuf>,
     /// Limits for parties.
     pub limits: Limits,
     /// The jobs: the fields of a [`JobSpec`], `initial_model` and `results`.
@@ -116,6 +122,8 @@ impl Default for ConfigFile {
             state_dir: None,
             stop_when_done: false,
             metrics: None,
+            dashboard: None,
+            dashboard_token_file: None,
             limits: Limits::default(),
             jobs: Vec::new(),
             program: Table::new(),
@@ -211,6 +219,12 @@ impl ConfigFile {
         })
     }
 
+    /// The file of the dashboard's token, from the folder of the configuration on.
+    pub fn token_file(&self) -> Option<PathBuf> {
+        let file = self.dashboard_token_file.as_ref();
+        file.map(|file| self.folder.join(file))
+    }
+
     /// That every path that is given names something, before it is taken from the configuration's folder on.
     fn check_paths(&self) -> Result<(), NetError> {
         let given = [
@@ -223,6 +237,7 @@ impl ConfigFile {
             ("membership_key", &self.membership_key),
             ("membership_ca", &self.membership_ca),
             ("state_dir", &self.state_dir),
+            ("dashboard_token_file", &self.dashboard_token_file),
         ];
         for (field, path) in given {
             path.as_deref()
