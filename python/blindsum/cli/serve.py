@@ -66,7 +66,8 @@ Metrics for Prometheus, and health checks (docs/metrics.md):
 
 A page for people, who give the token of a file (docs/dashboard.md):
   openssl rand -hex 16 > token
-  blindsum serve --job job.toml --ca ca.pem --identity agg --dashboard 127.0.0.1:9091 --dashboard-token-file token
+  blindsum serve --job job.toml --ca ca.pem --identity agg --dashboard 127.0.0.1:9091 \\
+    --dashboard-token-file token
 
 Of a flashe job the coordinator learns neither sums nor models: rounds that give parties the key are shown
 as key set-ups, and a party writes the final model (blindsum join --out).
