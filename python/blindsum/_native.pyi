@@ -172,6 +172,7 @@ class Coordinator:
     address: str
     metrics: str | None
     admin: str | None
+    dashboard: str | None
     hosts: list[str]
     starts_from: tuple[str, int, str]
     def next_status(self, timeout: float) -> str | None: ...
@@ -195,6 +196,8 @@ def serve(
     membership_pem: Pem | None,
     metrics: str | None,
     admin: str | None,
+    dashboard: str | None,
+    dashboard_token_file: str | None,
 ) -> Coordinator: ...
 
 class Follower:

@@ -102,6 +102,12 @@ class Coordinator(Shown):
     admin
         ``HOST:PORT`` at which operators see how the job stands and give orders, with :class:`Admin`; with
         ``None`` nobody may from outside.
+    dashboard
+        ``HOST:PORT`` at which people see in a browser how the job stands, by plain HTTP; ``None`` shows it
+        nowhere.
+    dashboard_token_file
+        Needed with ``dashboard``: a file whose first line is the token that the page asks for, 16 characters
+        or more.
 
     Attributes
     ----------
@@ -111,6 +117,8 @@ class Coordinator(Shown):
         The address at which scrapes and health checks are answered, ``HOST:PORT``.
     admin : str or None
         The address at which operators can connect, ``HOST:PORT``.
+    dashboard : str or None
+        The address of the dashboard, ``HOST:PORT``.
     servers : tuple of str
         The URLs of all three servers; empty if it is alone.
     hosts : tuple of str
@@ -144,6 +152,8 @@ class Coordinator(Shown):
         membership_ca: AnyPath | None = None,
         metrics: str | None = None,
         admin: str | None = None,
+        dashboard: str | None = None,
+        dashboard_token_file: AnyPath | None = None,
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else _first_model(model, spec)
@@ -163,11 +173,16 @@ class Coordinator(Shown):
             _shown_to_etcd(membership_identity, membership_ca, identity, ca),
             metrics,
             admin,
+            dashboard,
+            None
+            if dashboard_token_file is None
+            else checks.path("dashboard_token_file", dashboard_token_file),
         )
         self._spec = spec
         self.address = self._native.address
         self.metrics = self._native.metrics
         self.admin = self._native.admin
+        self.dashboard = self._native.dashboard
         self.hosts = tuple(self._native.hosts)
         self.servers = tuple(servers)
         self.starts_from = ModelStart(*self._native.starts_from)

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use blindsum_monitor::Settings;
+use blindsum_net::coordinator::ConfigFile;
 use clap::Parser;
 use serde::Deserialize;
 use tracing::warn;
@@ -48,6 +50,12 @@ pub struct Args {
     /// Where to answer scrapes (/metrics) and health checks (/livez, /readyz) by plain HTTP, as in 127.0.0.1:9090.
     #[arg(long, value_name = "ADDRESS:PORT", alias = "health")]
     metrics: Option<String>,
+    /// Where to show people how jobs stand, by plain HTTP, as in 127.0.0.1:9091.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    dashboard: Option<String>,
+    /// The file whose first line is the token that the dashboard asks for.
+    #[arg(long, value_name = "FILE")]
+    dashboard_token_file: Option<PathBuf>,
     /// Any other field, before what the file says: limits.connections=100, jobs.0.rounds=3.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -70,12 +78,14 @@ impl Args {
             ("revoked", &self.revoked),
             ("store", &self.store),
             ("audit", &self.audit),
+            ("dashboard_token_file", &self.dashboard_token_file),
         ];
         let texts = [
             ("listen", &self.listen),
             ("program.log_level", &self.log_level),
             ("program.log_format", &self.log_format),
             ("metrics", &self.metrics),
+            ("dashboard", &self.dashboard),
         ];
         let mut settings = Vec::new();
         for (key, value) in paths {
@@ -126,8 +136,17 @@ impl Program {
         })
     }
 
+    /// What operators and their programs see, and where.
+    pub fn shown(&self, file: &ConfigFile) -> Result<Settings, Failure> {
+        Ok(Settings {
+            metrics: self.metrics(file.metrics.as_deref())?,
+            dashboard: file.dashboard.clone(),
+            dashboard_token_file: file.token_file(),
+        })
+    }
+
     /// The address for metrics and health: the setting `metrics`, or else the one by its old name.
-    pub fn metrics(&self, metrics: Option<&str>) -> Result<Option<String>, Failure> {
+    fn metrics(&self, metrics: Option<&str>) -> Result<Option<String>, Failure> {
         match (metrics, &self.health) {
             (Some(_), Some(_)) => Err(Failure::Program {
                 field: "health",

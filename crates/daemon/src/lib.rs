@@ -99,21 +99,19 @@ fn start(words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
 fn run(args: Args, runtime: &Runtime, mut stops: Stops, hangup: Signal) -> Result<(), Failure> {
     let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
     let program = args::Program::read(&file.program)?;
-    let metrics = program.metrics(file.metrics.as_deref())?;
+    let shown = program.shown(&file)?;
     let role = Role::load(file.clone())?;
     logs::start(&program)?;
     program.warn_of_old_words();
     if args.check {
+        shown.check()?;
         let jobs = role.check()?;
         println!("the configuration is fine: {jobs} jobs");
         return Ok(());
     }
     runtime.block_on(async {
         signals::settle().await;
-        let monitor = match &metrics {
-            Some(address) => Some(blindsum_monitor::listen(address).await?),
-            None => None,
-        };
+        let opened = shown.open().await?;
         let mut running = tokio::select! {
             biased;
             signal = stops.next() => {
@@ -123,7 +121,7 @@ fn run(args: Args, runtime: &Runtime, mut stops: Stops, hangup: Signal) -> Resul
             started = role.start() => started?,
         };
         // It answers until the process ends.
-        let _monitor = monitor.map(|listening| listening.show(running.watched()));
+        let _shown = opened.show(&running.watched());
         let notices = Notices::ready(running.watched());
         let control = running.control();
         if let Some(control) = &control {

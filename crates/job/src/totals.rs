@@ -202,6 +202,8 @@ const SECONDS: &[f64] = &[
 /// What is counted of one job since the coordinator was started. Every label that can come is there from the start, with 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Totals {
+    /// The stages of a round that gives a sum, in order.
+    pub stages: Vec<&'static str>,
     /// Rounds by how they ended; a cause only where they were aborted.
     pub rounds: BTreeMap<(Outcome, Option<Cause>), u64>,
     /// Seconds from the offer to the end, of rounds with a result.
@@ -225,12 +227,13 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Nothing yet, of a job whose rounds have these stages.
-    pub(crate) fn new(stages: impl IntoIterator<Item = &'static str>) -> Self {
+    /// Nothing yet, of a job whose rounds have these stages: those that give a sum, and those that give the key of the job.
+    pub(crate) fn new(stages: Vec<&'static str>, key_setup: Vec<&'static str>) -> Self {
         let done = [(Outcome::Sum, None), (Outcome::KeySetup, None)];
         let aborted = Cause::ALL.iter();
         let aborted = aborted.map(|cause| (Outcome::Aborted, Some(*cause)));
         let mut totals = Self {
+            stages: stages.clone(),
             rounds: done.into_iter().chain(aborted).map(|of| (of, 0)).collect(),
             round_seconds: Histogram::new(SECONDS),
             stage_seconds: BTreeMap::new(),
@@ -242,7 +245,7 @@ impl Totals {
             failed_in_row: 0,
             ready: 0,
         };
-        for stage in stages {
+        for stage in stages.into_iter().chain(key_setup) {
             let seconds = totals.stage_seconds.entry(stage);
             seconds.or_insert_with(|| Histogram::new(SECONDS));
             let causes = LossCause::ALL.iter();
@@ -310,7 +313,7 @@ mod tests {
 
     #[test]
     fn every_label_is_there_before_anything_happens() {
-        let totals = Totals::new(["a", "b", "a"]);
+        let totals = Totals::new(vec!["a", "b"], vec!["a"]);
         assert_eq!(totals.lost.len(), 2 * LossCause::ALL.len());
         assert_eq!(totals.rounds.len(), 2 + Cause::ALL.len());
         assert_eq!(totals.faults.len(), FaultClass::ALL.len());

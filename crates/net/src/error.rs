@@ -98,7 +98,8 @@ pub enum NetError {
 }
 
 impl NetError {
-    pub(crate) fn config(field: impl Into<String>, rule: impl Into<String>) -> Self {
+    /// A field of a configuration that breaks a rule.
+    pub fn config(field: impl Into<String>, rule: impl Into<String>) -> Self {
         Self::Config {
             field: field.into(),
             rule: rule.into(),

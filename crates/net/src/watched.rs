@@ -9,10 +9,11 @@ use blindsum_job::server::Counted;
 use blindsum_job::totals::{Histogram, RefusedBecause, Totals};
 use tokio::sync::watch;
 
+use crate::StoreError;
 use crate::counts::Counts;
 use crate::relay::Spools;
-use crate::report::JobStatus;
-use crate::store::SqliteStore;
+use crate::report::{JobStatus, RoundReport};
+use crate::store::{SqliteStore, Store};
 use crate::system::WallClock;
 use crate::tls::{Accepting, Renewed};
 
@@ -102,6 +103,11 @@ impl Watched {
         *self.stopping.borrow()
     }
 
+    /// Milliseconds since 1970-01-01 00:00 UTC.
+    pub fn unix_millis(&self) -> u64 {
+        self.clock.unix_millis()
+    }
+
     /// Seconds since 1970-01-01 00:00 UTC.
     pub fn unix_seconds(&self) -> u64 {
         self.clock.unix_seconds()
@@ -138,6 +144,17 @@ impl Watched {
     pub fn relayed(&self) -> Option<(u64, u64)> {
         let spools = &self.own.as_ref()?.spools;
         Some((spools.used(), spools.spilled()))
+    }
+
+    /// Reports of the last rounds of a job, oldest first; none if this server has no store. Waits for a disk.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn rounds(&self, job: &str, most: u32) -> Result<Vec<RoundReport>, StoreError> {
+        match &self.own {
+            Some(own) => own.store.rounds(job, most),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Bytes of the store's files and seconds of its transactions; `None` if this server has no store.

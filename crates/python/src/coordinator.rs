@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use blindsum_monitor::Monitor;
+use blindsum_monitor::{Settings, Shown};
 use blindsum_net::coordinator::{self, Config, Control, JobConfig};
 use blindsum_net::orders::{Command, Order};
 use blindsum_net::report::JobStatus;
@@ -47,6 +47,9 @@ pub struct Coordinator {
     /// Where metrics and health are answered, `HOST:PORT`; `None` if nowhere.
     #[pyo3(get)]
     metrics: Option<String>,
+    /// Where the dashboard is, `HOST:PORT`; `None` if nowhere.
+    #[pyo3(get)]
+    dashboard: Option<String>,
     reload: Reload,
     job: String,
     control: Control,
@@ -76,7 +79,14 @@ pub fn serve(
     membership_pem: Option<Pem>,
     metrics: Option<String>,
     admin: Option<String>,
+    dashboard: Option<String>,
+    dashboard_token_file: Option<PathBuf>,
 ) -> PyResult<Coordinator> {
+    let settings = Settings {
+        metrics,
+        dashboard,
+        dashboard_token_file,
+    };
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
     let job = read_job(spec).or_raise(py)?;
@@ -114,17 +124,15 @@ pub fn serve(
     let handle = runtime.handle().clone();
     let started = abandonable(py, move || {
         handle.block_on(async {
-            let listening = match &metrics {
-                Some(address) => Some(blindsum_monitor::listen(address).await?),
-                None => None,
-            };
+            let opened = settings.open().await?;
             let coordinator = coordinator::Coordinator::start(config).await?;
-            let monitor = listening.map(|listening| listening.show(coordinator.watched()));
-            Ok::<_, NetError>((coordinator, monitor))
+            let shown = opened.show(&coordinator.watched());
+            Ok::<_, NetError>((coordinator, shown))
         })
     })?;
-    let (coordinator, monitor) = started.or_raise(py)?;
-    let metrics = monitor.as_ref().map(|it| it.address().to_string());
+    let (coordinator, shown) = started.or_raise(py)?;
+    let metrics = shown.metrics().map(|address| address.to_string());
+    let dashboard = shown.dashboard().map(|address| address.to_string());
     let address = coordinator.address().to_string();
     let admin = coordinator.admin().map(|admin| admin.to_string());
     let start = coordinator.starts_from(&job).map(|start| {
@@ -145,7 +153,7 @@ pub fn serve(
     };
     runtime.spawn(watch_over(
         coordinator,
-        monitor,
+        shown,
         status,
         ends,
         asked,
@@ -157,6 +165,7 @@ pub fn serve(
         hosts,
         starts_from,
         metrics,
+        dashboard,
         reload,
         job,
         control,
@@ -178,7 +187,7 @@ struct Asked {
 /// Passes statuses on, and every end of a round, until the coordinator is told to stop or is done.
 async fn watch_over(
     mut coordinator: coordinator::Coordinator,
-    monitor: Option<Monitor>,
+    shown: Shown,
     mut status: watch::Receiver<JobStatus>,
     mut ends: broadcast::Receiver<Arc<JobStatus>>,
     mut asked: Asked,
@@ -220,7 +229,7 @@ async fn watch_over(
     }
     // It answers while the coordinator stops, too.
     let ended = coordinator.stop().await;
-    drop(monitor);
+    drop(shown);
     if status.has_changed().unwrap_or(true) {
         tell(&mut status);
     }

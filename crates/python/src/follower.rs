@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use blindsum_monitor::Monitor;
+use blindsum_monitor::{Settings, Shown};
 use blindsum_net::follower::{self, FollowerConfig};
 use blindsum_net::{Limits, NetError, Reload};
 use pyo3::prelude::*;
@@ -49,6 +49,10 @@ pub fn follow(
     results: Option<PathBuf>,
     metrics: Option<String>,
 ) -> PyResult<Follower> {
+    let settings = Settings {
+        metrics,
+        ..Settings::default()
+    };
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
     let config = FollowerConfig {
@@ -71,21 +75,18 @@ pub fn follow(
     let handle = runtime.handle().clone();
     let started = abandonable(py, move || {
         handle.block_on(async {
-            let listening = match &metrics {
-                Some(address) => Some(blindsum_monitor::listen(address).await?),
-                None => None,
-            };
+            let opened = settings.open().await?;
             let server = follower::Follower::start(config).await?;
-            let monitor = listening.map(|listening| listening.show(server.watched()));
-            Ok::<_, NetError>((server, monitor))
+            let shown = opened.show(&server.watched());
+            Ok::<_, NetError>((server, shown))
         })
     })?;
-    let (server, monitor) = started.or_raise(py)?;
-    let metrics = monitor.as_ref().map(|it| it.address().to_string());
+    let (server, shown) = started.or_raise(py)?;
+    let metrics = shown.metrics().map(|address| address.to_string());
     let (address, reload) = (server.address().to_string(), server.reload());
     let (sender, ended) = channel();
     let stop = Arc::new(Notify::new());
-    runtime.spawn(watch_over(server, monitor, stop.clone(), sender));
+    runtime.spawn(watch_over(server, shown, stop.clone(), sender));
     Ok(Follower {
         address,
         metrics,
@@ -99,7 +100,7 @@ pub fn follow(
 /// Runs until the server is told to stop or its job is over.
 async fn watch_over(
     mut server: follower::Follower,
-    monitor: Option<Monitor>,
+    shown: Shown,
     stop: Arc<Notify>,
     ended: Sender<Result<(), NetError>>,
 ) {
@@ -109,7 +110,7 @@ async fn watch_over(
     }
     // Nobody may listen any more.
     let _ = ended.send(server.stop().await);
-    drop(monitor);
+    drop(shown);
 }
 
 #[pymethods]

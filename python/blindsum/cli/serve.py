@@ -26,7 +26,18 @@ if TYPE_CHECKING:
 
 LOOK_EVERY = 0.5
 """Seconds between looks whether output that nobody read can be written now."""
-_READ = ("job", "store", "ca", "identity", "cert", "key", "crl", "membership_identity", "membership_ca")
+_READ = (
+    "job",
+    "store",
+    "ca",
+    "identity",
+    "cert",
+    "key",
+    "crl",
+    "membership_identity",
+    "membership_ca",
+    "dashboard_token_file",
+)
 """Options of files that stay what they are. Not ``model``: the final model may replace the first one."""
 #: States in which there are no more rounds, though the job is not done.
 BROKEN_OFF = ("failed", "stopped")
@@ -52,6 +63,11 @@ Leases of parties in etcd, with a certificate for clients of etcd and the CA of 
 
 Metrics for Prometheus, and health checks (docs/metrics.md):
   blindsum serve --job job.toml --ca ca.pem --identity agg --store job.sqlite --metrics 127.0.0.1:9090
+
+A page for people, who give the token of a file (docs/dashboard.md):
+  openssl rand -hex 16 > token
+  blindsum serve --job job.toml --ca ca.pem --identity agg --dashboard 127.0.0.1:9091 \\
+    --dashboard-token-file token
 
 Of a flashe job the coordinator learns neither sums nor models: rounds that give parties the key are shown
 as key set-ups, and a party writes the final model (blindsum join --out).
@@ -156,6 +172,17 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="answer scrapes (/metrics) and health checks (/livez, /readyz) there, by plain HTTP",
     )
     parser.add_argument(
+        "--dashboard",
+        metavar="HOST:PORT",
+        help="show people in a browser how the job stands, by plain HTTP (needs --dashboard-token-file)",
+    )
+    parser.add_argument(
+        "--dashboard-token-file",
+        type=named,
+        metavar="FILE",
+        help="its first line is the token that the dashboard asks for",
+    )
+    parser.add_argument(
         "--limit", action="append", default=[], metavar="NAME=NUMBER", help="a limit, e.g. reconnect_grace=2"
     )
     parser.add_argument("--stay", action="store_true", help="go on listening when the job is over")
@@ -210,7 +237,10 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    with named_as_flags("listen", "servers", "store", "audit", "results", "membership", "metrics", "admin"):
+    with named_as_flags(
+        *("listen", "servers", "store", "audit", "results", "membership"),
+        *("metrics", "admin", "dashboard", "dashboard_token_file"),
+    ):
         coordinator = Coordinator(
             spec,
             identity=identity_from(options),
@@ -229,6 +259,8 @@ def _run(options: argparse.Namespace) -> int:
             membership_ca=options.membership_ca,
             metrics=options.metrics,
             admin=options.admin,
+            dashboard=options.dashboard,
+            dashboard_token_file=options.dashboard_token_file,
         )
 
     def stop() -> None:
@@ -256,6 +288,7 @@ def _run(options: argparse.Namespace) -> int:
             "address": coordinator.address,
             "metrics": coordinator.metrics,
             "admin": coordinator.admin,
+            "dashboard": coordinator.dashboard,
             "hosts": hosts,
             "job": spec.job,
             "protocol": spec.protocol.name,
@@ -402,6 +435,8 @@ class _Lines:
             if fields["admin"]:
                 self._out.line(f"blindsum: operators at https://{fields['admin']}")
             self._out.line(f"blindsum: parties connect by a name in the certificate: {hosts}")
+            if fields["dashboard"]:
+                self._out.line(f"blindsum: dashboard at http://{fields['dashboard']}/")
             if fields["metrics"]:
                 self._out.line(f"blindsum: metrics at http://{fields['metrics']}/metrics")
             self._out.line(f"blindsum: job {fields['job']} {fields['model']}")

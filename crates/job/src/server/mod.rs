@@ -118,7 +118,7 @@ impl JobServer {
         let status = first_status(&parts, operator.terms, latest);
         // Whatever comes for rounds before the restart comes too late.
         let gate = Gate::closed(stored.next_round.saturating_sub(1));
-        let mut totals = Totals::new(stages(&parts.job));
+        let mut totals = totals_of(&parts.job);
         totals.aborted(Cause::Restarted, stored.interrupted.len() as u64);
         let board = Board::new(gate, status, totals);
         let told = board.clone();
@@ -175,11 +175,11 @@ impl JobServer {
     }
 }
 
-/// The stages of all rounds of a job, key set-ups too.
-fn stages(job: &Job) -> Vec<&'static str> {
+/// Nothing counted yet, for the stages of all rounds of a job.
+fn totals_of(job: &Job) -> Totals {
     let parties = job.spec().parties as usize;
-    let of = |kind| job.plan_of(kind, parties).stages();
-    [of(RoundKind::Sum), of(RoundKind::KeySetup)].concat()
+    let stages = |kind| job.plan_of(kind, parties).stages();
+    Totals::new(stages(RoundKind::Sum), stages(RoundKind::KeySetup))
 }
 
 /// What can be told of a job before it goes on.

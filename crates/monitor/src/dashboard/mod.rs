@@ -10,7 +10,6 @@ mod state;
 mod token;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use blindsum_net::NetError;
@@ -26,7 +25,7 @@ use tracing::{info, warn};
 
 use crate::http::{Body, serve, whole};
 use crate::listening::Listening;
-use token::Token;
+pub(crate) use token::Token;
 
 /// Connections at once: one for each window that shows the page, and few for those that open it.
 const AT_ONCE: usize = 64;
@@ -76,26 +75,23 @@ const HEADERS: [(HeaderName, &str); 5] = [
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// A dashboard for which an address was taken and a token read.
-pub struct Dashboard {
+pub(crate) struct Dashboard {
     listening: Listening,
     token: Token,
 }
 
 /// A dashboard that answers. Dropping it ends it.
-pub struct Shown {
+pub(crate) struct Shown {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Dashboard {
-    /// Takes the address, and reads the token from the first line of a file. Nobody is answered until
-    /// [`show`](Self::show).
+    /// Takes the address. Nobody is answered until [`show`](Self::show).
     ///
     /// # Errors
-    /// [`NetError::Config`] if the address or the token cannot be used, [`NetError::Listen`] if the address cannot be listened
-    /// on.
-    pub async fn listen(address: &str, token: Option<&Path>) -> Result<Self, NetError> {
-        let token = Token::read(token)?;
+    /// [`NetError::Config`] if it is no address, [`NetError::Listen`] if it cannot be listened on.
+    pub async fn listen(address: &str, token: Token) -> Result<Self, NetError> {
         let listening = Listening::at("dashboard", address).await?;
         Ok(Self { listening, token })
     }
@@ -145,21 +141,27 @@ impl Site {
     async fn answer(&self, from: SocketAddr, request: Request<Incoming>) -> Response<Body> {
         let (method, path) = (request.method(), request.uri().path());
         let mut response = match (method, path) {
-            (&Method::GET, "/events") => match self.token.opens(request.headers().get(AUTHORIZATION)) {
-                true => events::stream(self.watched.clone()),
-                false => {
-                    self.token.refuse(from).await;
-                    let text = "401: send the token, as in Authorization: Bearer TOKEN\n";
-                    let mut response = page(StatusCode::UNAUTHORIZED, TEXT, text);
-                    let bearer = HeaderValue::from_static("Bearer");
-                    response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
-                    response
+            (&Method::GET, "/events") => {
+                match self.token.opens(request.headers().get(AUTHORIZATION)) {
+                    true => events::stream(self.watched.clone()),
+                    false => {
+                        self.token.refuse(from).await;
+                        let text = "401: send the token, as in Authorization: Bearer TOKEN\n";
+                        let mut response = page(StatusCode::UNAUTHORIZED, TEXT, text);
+                        let bearer = HeaderValue::from_static("Bearer");
+                        response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+                        response
+                    }
                 }
-            },
+            }
             (&Method::GET | &Method::HEAD, path) => {
                 match FILES.iter().find(|(name, ..)| *name == path) {
                     Some((_, kind, text)) => page(StatusCode::OK, kind, text),
-                    None => page(StatusCode::NOT_FOUND, TEXT, "404: there are / and /events\n"),
+                    None => page(
+                        StatusCode::NOT_FOUND,
+                        TEXT,
+                        "404: there are / and /events\n",
+                    ),
                 }
             }
             _ => {

@@ -180,11 +180,7 @@ fn ends(watched: &Watched) -> Vec<Ends> {
     let now = watched.unix_seconds() as i64;
     let (own, ca) = watched.certificates_end();
     let list = watched.list_ends();
-    let all = [
-        (OWN, Some(own)),
-        (CA, Some(ca)),
-        (LIST, list),
-    ];
+    let all = [(OWN, Some(own)), (CA, Some(ca)), (LIST, list)];
     let all = all.into_iter();
     all.filter_map(|(whose, until)| {
         let seconds = until? as i64 - now;
@@ -210,11 +206,23 @@ fn of_server(is_stopping: bool, ends: &[Ends]) -> Vec<Alert> {
         add("warning", "the server is stopping".into());
     }
     for Ends { whose, seconds } in ends {
-        let ahead = if *whose == LIST { LIST_AHEAD } else { CERTIFICATE_AHEAD };
+        let ahead = if *whose == LIST {
+            LIST_AHEAD
+        } else {
+            CERTIFICATE_AHEAD
+        };
         let days = seconds / 86_400;
         match *seconds {
-            ..=0 => add("critical", format!("the {whose} has ended: no round begins until there is a new one")),
-            left if left < ahead => add("warning", format!("the {whose} ends in {days} days and some hours: let the CA make a new one")),
+            ..=0 => add(
+                "critical",
+                format!("the {whose} has ended: no round begins until there is a new one"),
+            ),
+            left if left < ahead => add(
+                "warning",
+                format!(
+                    "the {whose} ends in {days} days and some hours: let the CA make a new one"
+                ),
+            ),
             _ => {}
         }
     }
@@ -243,7 +251,10 @@ fn of_job(status: &JobStatus, totals: &Totals, alerts: &mut Vec<Alert>) {
     }
     let (here, least) = (status.connected.len(), status.min_parties);
     if status.state == JobState::Running && here < least {
-        add("warning", format!("{here} parties are connected, a round needs {least}"));
+        add(
+            "warning",
+            format!("{here} parties are connected, a round needs {least}"),
+        );
     }
 }
 

@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// A token, by its hash: that of another one is compared with it in constant time, whatever its length.
-pub(super) struct Token {
+pub(crate) struct Token {
     hash: [u8; 32],
     /// When the log told of a wrong one, and how many there were since.
     told: Mutex<(Option<Instant>, u64)>,
@@ -123,7 +123,10 @@ mod tests {
             assert!(error.contains("a token needs 16"), "{error}");
         }
         let missing = Token::read(None).err().unwrap().to_string();
-        assert!(missing.contains("dashboard_token_file: is missing"), "{missing}");
+        assert!(
+            missing.contains("dashboard_token_file: is missing"),
+            "{missing}"
+        );
     }
 
     #[test]

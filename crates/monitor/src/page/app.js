@@ -52,6 +52,11 @@ function seconds(value) {
   return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${Math.floor(rest % 60)} s`;
 }
 
+function axisBytes(value) {
+  const [number, unit] = bytes(value).split(" ");
+  return `${Number(number)} ${unit}`;
+}
+
 function axisSeconds(value) {
   return value >= 120 ? `${+(value / 60).toFixed(1)} min` : `${+value.toPrecision(3)} s`;
 }
@@ -105,8 +110,9 @@ function stages(job) {
   const time = ended ? seconds(round.seconds) : since(round.started_ms);
   const head = make("p", {}, make("b", {}, `${name} ${round.number} `), pill(ROUNDS[round.state] ?? round.state, kind), " ", time);
   const list = make("ol", { class: "stages" });
-  const planned = round.state === "joining" ? [] : job.stages;
-  const names = [...round.stages.map((stage) => stage.name)];
+  // The stages to come are known where the round gives a sum.
+  const planned = ended || round.state === "joining" || round.key_setup ? [] : job.stages;
+  const names = round.stages.map((stage) => stage.name);
   planned.forEach((stage, i) => names[i] === undefined && names.push(stage));
   names.forEach((stage, i) => {
     const report = round.stages[i];
@@ -252,7 +258,7 @@ function charts(rounds) {
   return [
     block("Time of the last rounds", Charts.bars("Seconds of the last rounds", time, axisSeconds), [["first", "with a result"], ["failed", "without"]]),
     block("Parties in the sum", Charts.bars("Parties of the last rounds", people, (value) => (Number.isInteger(value) ? String(value) : "")), [["first", "in the sum"], ["failed", "not in it"]]),
-    block("Bytes of the last rounds", Charts.bars("Bytes of the last rounds", sizes, bytes), [["first", "received"], ["second", "sent"]]),
+    block("Bytes of the last rounds", Charts.bars("Bytes of the last rounds", sizes, axisBytes), [["first", "received"], ["second", "sent"]]),
   ];
 }
 
@@ -263,7 +269,7 @@ function losses(rounds) {
       make(
         "tr",
         {},
-        make("td", { class: "number" }, String(round.number)),
+        make("td", { class: "round" }, String(round.number)),
         make("td", { class: "name" }, loss.name),
         make("td", {}, loss.stage),
         make("td", { class: "why" }, loss.reason),
@@ -274,7 +280,7 @@ function losses(rounds) {
     return null;
   }
   const titles = ["Round", "Party", "Stage", "Why"];
-  const head = make("tr", {}, ...titles.map((title, i) => make("th", { scope: "col", class: i === 0 ? "number" : undefined }, title)));
+  const head = make("tr", {}, ...titles.map((title, i) => make("th", { scope: "col", class: i === 0 ? "round" : undefined }, title)));
   const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows.slice(0, 50)));
   return make("div", { class: "block wide" }, make("h3", {}, "Lost in the last rounds"), make("div", { class: "scroll" }, table));
 }

@@ -2,9 +2,9 @@
 "use strict";
 
 const Charts = (() => {
-  const WIDTH = 420;
+  const WIDTH = 300;
   const HEIGHT = 130;
-  const LEFT = 46;
+  const LEFT = 44;
   const BOTTOM = 18;
   const TOP = 8;
 

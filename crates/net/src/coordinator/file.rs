@@ -18,6 +18,8 @@
 //! stop_when_done = false
 //! metrics = "127.0.0.1:9090"        # optional: where metrics and health are answered by plain HTTP
 //! admin = "127.0.0.1:9444"          # optional: where operators see how jobs stand and give orders
+//! dashboard = "127.0.0.1:9091"      # optional: where people see how jobs stand
+//! dashboard_token_file = "token"    # needed with it: a file whose first line is the token that the page asks for
 //!
 //! [limits]                          # optional, every field too
 //! connections = 4096
@@ -93,6 +95,10 @@ pub struct ConfigFile {
     pub metrics: Option<String>,
     /// Where operators see how jobs stand and give orders.
     pub admin: Option<String>,
+    /// Where it shows people how jobs stand.
+    pub dashboard: Option<String>,
+    /// The file whose first line is the token that this page asks for; see [`token_file`](Self::token_file).
+    pub dashboard_token_file: Option<PathBuf>,
     /// Limits for parties.
     pub limits: Limits,
     /// The jobs: the fields of a [`JobSpec`], `initial_model` and `results`.
@@ -124,6 +130,8 @@ impl Default for ConfigFile {
             stop_when_done: false,
             metrics: None,
             admin: None,
+            dashboard: None,
+            dashboard_token_file: None,
             limits: Limits::default(),
             jobs: Vec::new(),
             program: Table::new(),
@@ -227,6 +235,12 @@ impl ConfigFile {
         })
     }
 
+    /// The file of the dashboard's token, from the folder of the configuration on.
+    pub fn token_file(&self) -> Option<PathBuf> {
+        let file = self.dashboard_token_file.as_ref();
+        file.map(|file| self.folder.join(file))
+    }
+
     /// That every path that is given names something, before it is taken from the configuration's folder on.
     fn check_paths(&self) -> Result<(), NetError> {
         let given = [
@@ -240,6 +254,7 @@ impl ConfigFile {
             ("membership_ca", &self.membership_ca),
             ("state_dir", &self.state_dir),
             ("audit", &self.audit),
+            ("dashboard_token_file", &self.dashboard_token_file),
         ];
         for (field, path) in given {
             path.as_deref()
