@@ -38,7 +38,6 @@ REPLACED_IN_SHELL = {
     "make demo": f"make --directory={ROOT} --dry-run demo",
     "make build": f"make --directory={ROOT} --dry-run build",
     "make release": f"make --directory={ROOT} --dry-run release",
-    "make site": f"make --directory={ROOT} --dry-run site",
     "make test": f"make --directory={ROOT} --dry-run test",
     f"pip install '{WHEEL}[demo]'": "true",
     "blindsum demo": "blindsum demo --parties 4 --rounds 3",
