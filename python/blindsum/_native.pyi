@@ -192,6 +192,7 @@ def serve(
     membership: str,
     membership_pem: Pem | None,
     admin: str | None,
+    choice: tuple[str, int],
 ) -> Coordinator: ...
 
 class Follower:

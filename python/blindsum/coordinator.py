@@ -96,6 +96,14 @@ class Coordinator(Shown):
     admin
         ``HOST:PORT`` at which operators see how the job stands and give orders, with :class:`Admin`; with
         ``None`` nobody may from outside.
+    choice
+        Which parties take part where more are ready than a round takes: those that are ready ``"first"``,
+        those that have waited longest (``"turns"``), or some drawn for each round (``"random"``). The last
+        two wait for all parties that are connected.
+    change
+        How many parties of the latest round ``"turns"`` and ``"random"`` replace at once, at least; otherwise
+        they replace none. The difference of two sums tells most if one party was replaced: a party refuses
+        rosters that change less than ``min_cohort_change`` of its policy.
 
     Attributes
     ----------
@@ -134,6 +142,8 @@ class Coordinator(Shown):
         membership_identity: AnyPath | Identity | None = None,
         membership_ca: AnyPath | None = None,
         admin: str | None = None,
+        choice: str = "first",
+        change: int = 1,
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else _first_model(model, spec)
@@ -151,6 +161,7 @@ class Coordinator(Shown):
             membership,
             _shown_to_etcd(membership_identity, membership_ca, identity, ca),
             admin,
+            (choice, checks.setting("change", change, 1, 2**32 - 1)),
         )
         self._spec = spec
         self.address = self._native.address

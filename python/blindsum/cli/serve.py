@@ -109,6 +109,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--listen", default="127.0.0.1:9443", metavar="HOST:PORT", help="port 0: a free one")
     parser.add_argument(
+        "--choice",
+        choices=("first", "turns", "random"),
+        default="first",
+        help="which parties take part where more are ready than a round takes (default: first)",
+    )
+    parser.add_argument(
+        "--change",
+        type=int,
+        default=1,
+        metavar="N",
+        help="parties that turns and random replace at once, at least (default: 1)",
+    )
+    parser.add_argument(
         "--admin",
         metavar="HOST:PORT",
         help="let operators in there, who use blindsum admin and blindsum watch (default: off)",
@@ -196,7 +209,7 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    with named_as_flags("listen", "servers", "store", "results", "membership", "admin"):
+    with named_as_flags("listen", "servers", "store", "results", "membership", "admin", "change"):
         coordinator = Coordinator(
             spec,
             identity=identity_from(options),
@@ -213,6 +226,8 @@ def _run(options: argparse.Namespace) -> int:
             membership_identity=options.membership_identity,
             membership_ca=options.membership_ca,
             admin=options.admin,
+            choice=options.choice,
+            change=options.change,
         )
 
     def stop() -> None:

@@ -15,6 +15,8 @@
 //! membership_ca = "etcd-ca.pem"     # the job's CA where it is left out
 //! servers = ["https://a:9443", "https://b:9443", "https://c:9443"]   # only for jobs whose servers compute together
 //! stop_when_done = false
+//! choice = "turns"                  # of parties where more are ready than a round takes: first, turns or random
+//! change = 2                        # parties that a choice changes at once, at least
 //! admin = "127.0.0.1:9444"          # optional: where operators see how jobs stand and give orders
 //!
 //! [limits]                          # optional, every field too
@@ -46,7 +48,7 @@ use toml::{Table, Value};
 
 use super::checked::check_room;
 use super::first_model::read_model;
-use super::{Config, JobConfig};
+use super::{Choice, Config, JobConfig};
 use crate::follower::FollowerConfig;
 use crate::paths::{check_path, check_store, read_text};
 use crate::{CredentialFiles, Credentials, Limits, Membership, NetError, Passphrase, Room};
@@ -87,6 +89,10 @@ pub struct ConfigFile {
     pub stop_when_done: bool,
     /// Where operators see how jobs stand and give orders.
     pub admin: Option<String>,
+    /// Which parties take part where more are ready than a round takes: `first`, `turns` or `random`.
+    pub choice: Choice,
+    /// How many parties `turns` and `random` change at once, at least.
+    pub change: u32,
     /// Limits for parties.
     pub limits: Limits,
     /// The jobs: the fields of a [`JobSpec`], `initial_model` and `results`.
@@ -116,6 +122,8 @@ impl Default for ConfigFile {
             state_dir: None,
             stop_when_done: false,
             admin: None,
+            choice: Choice::First,
+            change: 1,
             limits: Limits::default(),
             jobs: Vec::new(),
             program: Table::new(),
@@ -173,6 +181,8 @@ impl ConfigFile {
             limits: self.limits,
             stop_when_done: self.stop_when_done,
             admin: self.admin,
+            choice: self.choice,
+            change: self.change,
         })
     }
 
