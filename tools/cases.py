@@ -230,7 +230,7 @@ CASES = {
         "restart; the job goes on or waits, and says for whom",
     ),
     68: (
-        "Orders to a coordinator from a party, a coordinator, a server, an operator of another CA or one that "
+        "Orders to a coordinator from a party, a coordinator, a server, an operator of another CA, one that "
         "was revoked, or somebody without a certificate",
         "Refused at the admin address, or at the next question over the connection; nothing has changed",
     ),

@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum.arrays import IntegerVector, Sums, Vector
-from blindsum.coordinator import StoredFault
+from blindsum.stores import StoredFault
 from blindsum.errors import BlindsumError
 from blindsum.machines import Event, LinkEvent, Outgoing, Suspended
 from blindsum.rounds import RoundResult
@@ -198,6 +198,7 @@ def serve(
     admin: str | None,
     dashboard: str | None,
     dashboard_token_file: str | None,
+    choice: tuple[str, int],
 ) -> Coordinator: ...
 
 class Follower:

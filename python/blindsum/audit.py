@@ -108,7 +108,9 @@ def _lines(path: str) -> Iterator[tuple[dict[str, Any] | None, bytes]]:
                 yield _entry(path, number, line, prev), line
                 prev = hashlib.sha256(line).hexdigest()
     except OSError as error:
-        raise AuditError(path, None, f"{error.strerror}: give the file of `blindsum serve --audit`") from error
+        raise AuditError(
+            path, None, f"{error.strerror}: give the file of `blindsum serve --audit`"
+        ) from error
 
 
 def _entry(path: str, number: int, line: bytes, prev: str) -> dict[str, Any]:
@@ -121,7 +123,11 @@ def _entry(path: str, number: int, line: bytes, prev: str) -> dict[str, Any]:
         entry = json.loads(line)
     except ValueError as error:
         raise wrong("is no JSON") from error
-    if not isinstance(entry, dict) or not isinstance(entry.get("event"), str) or not isinstance(entry.get("time"), str):
+    if (
+        not isinstance(entry, dict)
+        or not isinstance(entry.get("event"), str)
+        or not isinstance(entry.get("time"), str)
+    ):
         raise wrong("is no entry, with event and time")
     if entry.get("seq") != number:
         raise wrong(f"has the number {entry.get('seq')!r}")

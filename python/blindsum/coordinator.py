@@ -1,4 +1,4 @@
-"""Run a coordinator in this process, and read what its store remembers."""
+"""Run a coordinator in this process, and read its store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,12 +15,29 @@ from blindsum.display import Shown
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
+from blindsum.stores import (
+    StoredFault,
+    back_up,
+    stored_faults,
+    stored_jobs,
+    stored_model,
+    stored_rounds,
+)
 
 if TYPE_CHECKING:
     # A coordinator without a model needs no NumPy, which takes as much memory as the rest of it.
     from blindsum.arrays import Vector
-    from blindsum.rounds import Array
 
+__all__ = [
+    "Coordinator",
+    "ModelStart",
+    "StoredFault",
+    "back_up",
+    "stored_faults",
+    "stored_jobs",
+    "stored_model",
+    "stored_rounds",
+]
 
 logger = logging.getLogger("blindsum")
 
@@ -108,6 +125,14 @@ class Coordinator(Shown):
     dashboard_token_file
         Needed with ``dashboard``: a file whose first line is the token that the page asks for, 16 characters
         or more.
+    choice
+        Which parties take part where more are ready than a round takes: those that are ready ``"first"``,
+        those that have waited longest (``"turns"``), or some drawn for each round (``"random"``). The last
+        two wait for all parties that are connected.
+    change
+        How many parties of the latest round ``"turns"`` and ``"random"`` replace at once, at least; otherwise
+        they replace none. The difference of two sums tells most if one party was replaced: a party refuses
+        rosters that change less than ``min_cohort_change`` of its policy.
 
     Attributes
     ----------
@@ -154,6 +179,8 @@ class Coordinator(Shown):
         admin: str | None = None,
         dashboard: str | None = None,
         dashboard_token_file: AnyPath | None = None,
+        choice: str = "first",
+        change: int = 1,
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else _first_model(model, spec)
@@ -177,6 +204,7 @@ class Coordinator(Shown):
             None
             if dashboard_token_file is None
             else checks.path("dashboard_token_file", dashboard_token_file),
+            (choice, checks.setting("change", change, 1, 2**32 - 1)),
         )
         self._spec = spec
         self.address = self._native.address
@@ -388,100 +416,6 @@ _STARTS = {
     "none": "nothing: the job keeps no model",
 }
 """Kinds of :class:`ModelStart` in words."""
-
-
-def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
-    """Every job of a store, by name, as plain data; a coordinator may use the store meanwhile.
-
-    Each has ``job``, ``state`` (``"running"``, ``"done"`` or ``"failed"``), ``reason``, ``protocol``,
-    ``rounds_done``, ``rounds``, ``min_parties``, ``model_version`` and ``round``, the report of the latest
-    round.
-
-    Raises
-    ------
-    blindsum.StoreError
-        No such file, damaged, or no store of this version.
-    """
-    jobs: list[dict[str, Any]] = json.loads(_native.stored_jobs(checks.stored(store)))
-    return jobs
-
-
-def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, Any]]:
-    """Reports of the latest rounds of a job, oldest first; a coordinator may use the store meanwhile.
-
-    Key set-ups are among them, with ``key_setup`` true; see :meth:`Coordinator.statuses`.
-
-    Raises
-    ------
-    blindsum.StoreError
-        No such file, damaged, or no store of this version.
-    """
-    rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(checks.stored(store), job, most))
-    return rounds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFault:
-    """What a member did wrong in a round, with the bytes that show it."""
-
-    round: int
-    #: Whose fault it is, or is said to be.
-    culprit: str
-    #: The party that says so; ``None`` where the coordinator saw it itself.
-    accuser: str | None
-    #: What it is, in words.
-    what: str
-    #: What came from the culprit, 64 KiB of it at most, and 4 KiB where a party says so. In a job of
-    #: ``plain`` that is a part of its update.
-    evidence: bytes = field(repr=False)
-    #: Bytes that there were of it.
-    length: int
-    #: How often it was recorded: more than once only if a party has accused the same party again. The
-    #: other fields are of the latest time.
-    times: int
-
-
-def stored_faults(store: AnyPath, job: str) -> list[StoredFault]:
-    """What members of a job did wrong, oldest first; a coordinator may use the store meanwhile.
-
-    A store keeps a hundred faults that the coordinator saw itself and a hundred claims of parties, one for
-    each accuser and accused. The oldest goes first of the culprit, or accuser, of which there are most.
-
-    Raises
-    ------
-    blindsum.StoreError
-        No such file, damaged, or no store of this version.
-    """
-    return _native.stored_faults(checks.stored(store), job)
-
-
-def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
-    """A version of a job's model; ``None`` where the store does not have it any more.
-
-    A coordinator may use the store meanwhile.
-
-    Raises
-    ------
-    blindsum.HiddenModelError
-        The coordinator never had it: if :attr:`JobSpec.hides_sum`, only the parties have it.
-    blindsum.StoreError
-        No such file, damaged, or no store of this version.
-    """
-    return _native.stored_model(checks.stored(store), job, version)
-
-
-def back_up(store: AnyPath, to: AnyPath) -> None:
-    """Write a copy of a store, as it is at one moment, to a new file; a coordinator may use it meanwhile.
-
-    A coordinator can be started with the copy. A plain copy of the file, made while a coordinator uses it,
-    would be incomplete.
-
-    Raises
-    ------
-    blindsum.StoreError
-        No such store, or ``to`` exists or cannot be written.
-    """
-    _native.back_up_store(checks.stored(store), checks.path("to", to))
 
 
 def _shown_to_etcd(

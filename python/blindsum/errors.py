@@ -66,7 +66,9 @@ class AuditError(BlindsumError):
     """
 
     def __init__(self, path: str, line: int | None, why: str) -> None:
-        super().__init__(f"audit trail {path}: {why}" if line is None else f"audit trail {path}: line {line} {why}")
+        super().__init__(
+            f"audit trail {path}: {why}" if line is None else f"audit trail {path}: line {line} {why}"
+        )
         self.path = path
         self.line = line
 

@@ -122,13 +122,15 @@ def test_case_71_any_change_is_found_with_its_line(trail, tmp_path, at, change):
 def test_case_71_a_coordinator_does_not_go_on_with_a_changed_trail(trail, place, tmp_path):
     changed = tmp_path / "changed.jsonl"
     changed.write_bytes(trail.read_bytes().replace(b'"a"', b'"z"', 1))
-    with pytest.raises(bs.ConfigError, match="audit: .*line [0-9]+: .*name a new file"), place.coordinator(
-        place.spec(), audit=changed
+    with (
+        pytest.raises(bs.ConfigError, match="audit: .*line [0-9]+: .*name a new file"),
+        place.coordinator(place.spec(), audit=changed),
     ):
         pass
     store = tmp_path / "job.sqlite"
-    with pytest.raises(bs.ConfigError, match="audit: .* is the store"), place.coordinator(
-        place.spec(), store=store, audit=store
+    with (
+        pytest.raises(bs.ConfigError, match="audit: .* is the store"),
+        place.coordinator(place.spec(), store=store, audit=store),
     ):
         pass
 

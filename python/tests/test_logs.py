@@ -52,7 +52,9 @@ def test_the_core_logs_into_the_log_of_python(place):
 def test_serve_writes_its_log_as_json(processes, place, tmp_path):
     (tmp_path / "job.json").write_text(place.spec().to_json())
     words = ["--identity", place.folder / "agg", "--ca", place.folder / "ca.pem", "--listen", "127.0.0.1:0"]
-    process = processes("serve", "--job", "job.json", *words, "--log", "info", "--log-format", "json", "--json")
+    process = processes(
+        "serve", "--job", "job.json", *words, "--log", "info", "--log-format", "json", "--json"
+    )
     process.stdout.readline()
     process.terminate()
     _, err = process.communicate(timeout=60)

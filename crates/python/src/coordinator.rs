@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use blindsum_monitor::{Settings, Shown};
-use blindsum_net::coordinator::{self, Config, Control, JobConfig};
+use blindsum_net::coordinator::{self, Choice, Config, Control, JobConfig};
 use blindsum_net::orders::{Command, Order};
 use blindsum_net::report::JobStatus;
 use blindsum_net::{Limits, Membership, NetError, Reload, Room, Task};
@@ -81,6 +81,7 @@ pub fn serve(
     admin: Option<String>,
     dashboard: Option<String>,
     dashboard_token_file: Option<PathBuf>,
+    choice: (String, u32),
 ) -> PyResult<Coordinator> {
     let settings = Settings {
         metrics,
@@ -113,6 +114,9 @@ pub fn serve(
         stop_when_done,
         servers,
         admin,
+        choice: read_choice(&choice.0)
+            .map_err(|rule| raise(py, "ConfigError", ("choice", rule)))?,
+        change: choice.1,
     };
     let system = |error: std::io::Error| NetError::System(error.to_string());
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -288,6 +292,12 @@ impl Coordinator {
     fn stop(&self) {
         self.stop.notify_one();
     }
+}
+
+fn read_choice(name: &str) -> Result<Choice, String> {
+    let json = serde_json::Value::String(name.into());
+    serde_json::from_value(json)
+        .map_err(|_| format!("{name:?} must be \"first\", \"turns\" or \"random\""))
 }
 
 fn read_command(json: &str) -> Result<Command, String> {

@@ -32,7 +32,7 @@ pub fn stored_rounds(py: Python<'_>, store: PathBuf, job: &str, most: u32) -> Py
     text(&rounds)
 }
 
-/// What members of a job did wrong, with what shows it: `blindsum.coordinator.StoredFault`, oldest first.
+/// What members of a job did wrong, with what shows it: `blindsum.stores.StoredFault`, oldest first.
 #[pyfunction]
 pub fn stored_faults<'py>(
     py: Python<'py>,
@@ -41,7 +41,7 @@ pub fn stored_faults<'py>(
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let faults = released(py, || StoreReader::open(&store)?.faults(job)).or_raise(py)?;
     let fault = |fault: ShownFault| {
-        instance!(py, "blindsum.coordinator", "StoredFault",
+        instance!(py, "blindsum.stores", "StoredFault",
             round: fault.round,
             culprit: fault.culprit,
             accuser: fault.accuser,

@@ -41,9 +41,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     verify = commands.add_parser(
         "verify", help="verify that no line was changed", epilog=VERIFY, formatter_class=raw
     )
-    verify.description = "Verify every line of an audit trail, and print how many there are and the last hash."
+    verify.description = (
+        "Verify every line of an audit trail, and print how many there are and the last hash."
+    )
     verify.add_argument("trail", type=named, metavar="FILE", help="the audit trail")
-    verify.add_argument("--head", metavar="HASH", help="the last hash at an earlier time; a line must have it")
+    verify.add_argument(
+        "--head", metavar="HASH", help="the last hash at an earlier time; a line must have it"
+    )
     verify.add_argument("--json", action="store_true", help="print JSON")
     verify.set_defaults(run=_verify)
     show = commands.add_parser("show", help="print entries", epilog=SHOW, formatter_class=raw)
@@ -108,7 +112,9 @@ def _told(entry: dict[str, Any]) -> str:
     where = "".join(f" {name} {entry[name]}" for name in ("job", "round") if name in entry)
     who = f" {entry['name']}" if "name" in entry else ""
     often = f" ({entry['times']} times)" if "times" in entry else ""
-    rest = ", ".join(f"{name}: {_plain(value)}" for name, value in entry.items() if name not in _OWN and value != "")
+    rest = ", ".join(
+        f"{name}: {_plain(value)}" for name, value in entry.items() if name not in _OWN and value != ""
+    )
     return f"{entry['time']}  {entry['event']}{where}{who}{often}" + (f"  {rest}" if rest else "")
 
 

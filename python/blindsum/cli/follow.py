@@ -33,6 +33,8 @@ def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float])
     for name in _OF_COORDINATORS:
         if getattr(options, name):
             raise ConfigError(f"--{name.replace('_', '-')}", "only the coordinator has one, --server 0")
+    if options.choice != "first" or options.change != 1:
+        raise ConfigError("--choice", "only the coordinator chooses parties, --server 0")
     if options.membership != EMBEDDED:
         raise ConfigError("--membership", "only the coordinator has one, --server 0")
     if not options.state_dir:

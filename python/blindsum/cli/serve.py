@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log, passphrases
+from blindsum.cli.events import Json, Lines
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.flags import named_as_flags
@@ -129,6 +128,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--listen", default="127.0.0.1:9443", metavar="HOST:PORT", help="port 0: a free one")
     parser.add_argument(
+        "--choice",
+        choices=("first", "turns", "random"),
+        default="first",
+        help="which parties take part where more are ready than a round takes (default: first)",
+    )
+    parser.add_argument(
+        "--change",
+        type=int,
+        default=1,
+        metavar="N",
+        help="parties that turns and random replace at once, at least (default: 1)",
+    )
+    parser.add_argument(
         "--admin",
         metavar="HOST:PORT",
         help="let operators in there, who use blindsum admin and blindsum watch (default: off)",
@@ -201,7 +213,7 @@ def run(options: argparse.Namespace) -> int:
             console.note("blindsum: stopped before it was ready")
             if options.json:
                 out = Output()
-                _Json(out).say("stopped", {})
+                Json(out).say("stopped", {})
                 out.finish()
             return EXIT_SUM
 
@@ -239,7 +251,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     with named_as_flags(
         *("listen", "servers", "store", "audit", "results", "membership"),
-        *("metrics", "admin", "dashboard", "dashboard_token_file"),
+        *("metrics", "admin", "dashboard", "dashboard_token_file", "change"),
     ):
         coordinator = Coordinator(
             spec,
@@ -261,6 +273,8 @@ def _run(options: argparse.Namespace) -> int:
             admin=options.admin,
             dashboard=options.dashboard,
             dashboard_token_file=options.dashboard_token_file,
+            choice=options.choice,
+            change=options.change,
         )
 
     def stop() -> None:
@@ -280,7 +294,7 @@ def _run(options: argparse.Namespace) -> int:
     on_stop(stop, drain=drain)
     on_hangup(reload)
     out = Output()
-    say = _Json(out).say if options.json else _Lines(out).say
+    say = Json(out).say if options.json else Lines(out).say
     hosts = list(coordinator.hosts)
     say(
         "ready",
@@ -401,99 +415,3 @@ def limits_from(settings: list[str]) -> dict[str, float]:
             raise ConfigError("--limit", f"{setting!r} must be NAME=NUMBER") from error
         limits[name] = int(number) if number.is_integer() and "." not in text else number
     return limits
-
-
-class _Json:
-    """Events for machines: an object a line."""
-
-    def __init__(self, out: Output) -> None:
-        self._out = out
-
-    def say(self, event: str, fields: dict[str, Any]) -> None:
-        """Print it."""
-        self._out.line(json.dumps({"event": event, "time": time.time(), **fields}))
-
-
-class _Lines:
-    """Events for people: who is waited for, a line when a round begins to run and when it ends, warnings."""
-
-    def __init__(self, out: Output) -> None:
-        self._out = out
-        self._said: tuple[Any, ...] = ()
-        self._here: int | None = None
-        self._left: dict[str, str] = {}
-        self._warning = ""
-        self._failed = False
-
-    def say(self, event: str, fields: dict[str, Any]) -> None:
-        """Print what is new."""
-        if event == "ready":
-            hosts = ", ".join(fields["hosts"])
-            self._out.line(
-                f"blindsum: job {fields['job']} ({fields['protocol']}) at https://{fields['address']}"
-            )
-            if fields["admin"]:
-                self._out.line(f"blindsum: operators at https://{fields['admin']}")
-            self._out.line(f"blindsum: parties connect by a name in the certificate: {hosts}")
-            if fields["dashboard"]:
-                self._out.line(f"blindsum: dashboard at http://{fields['dashboard']}/")
-            if fields["metrics"]:
-                self._out.line(f"blindsum: metrics at http://{fields['metrics']}/metrics")
-            self._out.line(f"blindsum: job {fields['job']} {fields['model']}")
-        elif event == "stopped":
-            done = fields["rounds_done"]
-            self._out.line(
-                f"blindsum: stopped; {done} {'round has' if done == 1 else 'rounds have'} a result"
-            )
-        else:
-            self._status(fields)
-
-    def _status(self, status: dict[str, Any]) -> None:
-        if status["warning"] != self._warning:
-            now = status["warning"] or f"no longer: {self._warning}"
-            self._warning = status["warning"]
-            self._out.line(f"blindsum: {now}")
-        self._departed(status["left"])
-        if (current := status["round"]) is not None:
-            self._round(current)
-        if status["state"] == "failed" and not self._failed:
-            self._failed = True
-            self._out.line(f"blindsum: the job failed: {status['reason']}")
-        if status["state"] == "stopped" and not self._failed:
-            self._failed = True
-            reason = status["reason"]
-            self._out.line(f"blindsum: stopped, the job has not failed and goes on from its store: {reason}")
-        if status["state"] == "running" and (current is None or current["state"] != "running"):
-            self._waiting(len(status["connected"]), status["min_parties"], status["left"])
-
-    def _departed(self, left: dict[str, str]) -> None:
-        """Say who has left, and why: again for another reason, or if the party was back in between."""
-        for name, reason in left.items():
-            if self._left.get(name) != reason:
-                self._out.line(f"{name} has left: {reason}")
-        self._left = left
-
-    def _waiting(self, here: int, least: int, left: dict[str, str]) -> None:
-        if here < least and here != self._here:
-            without = f" without {', '.join(sorted(left))}" if left else ""
-            self._out.line(f"{here} of at least {least} parties are here{without}; waiting")
-        self._here = here
-
-    def _round(self, current: dict[str, Any]) -> None:
-        state = (current["number"], current["state"])
-        if state == self._said or current["state"] == "joining":
-            return
-        self._said = state
-        self._out.line(f"round {current['number']}: {_told(current)}")
-
-
-def _told(current: dict[str, Any]) -> str:
-    parties, survivors, key_setup = len(current["parties"]), len(current["survivors"]), current["key_setup"]
-    match current["state"]:
-        case "running":
-            return f"{'key set-up, ' if key_setup else ''}{parties} parties"
-        case "done":
-            what = "key set-up, held by" if key_setup else "sum of"
-            return f"{what} {survivors} of {parties} parties, {current['seconds']:.2f} s"
-        case _:
-            return f"{'key set-up failed' if key_setup else 'no sum'}: {current['reason']}"

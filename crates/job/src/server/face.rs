@@ -8,6 +8,7 @@ use blindsum_crypto::certificate::{TrustAnchor, UnixSeconds};
 use blindsum_crypto::sign::VerifyingKey;
 use blindsum_protocol::{Job, Outgoing, ServerIndex, ServerRole};
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::shared::Shared;
 use super::shelf::{Shelf, ShelfError, Shelves};
@@ -57,6 +58,23 @@ pub struct Settings {
     pub chunk_timeout: Duration,
     /// Rounds that may fail in a row before the job ends.
     pub failed_rounds: u32,
+    /// Which parties take part where more are ready than a round takes.
+    pub choice: Choice,
+    /// How many parties a choice other than [`Choice::First`] changes at once, at least; fewer than 2 leave it free.
+    pub change: u32,
+}
+
+/// How parties are chosen where more are ready than a round takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    /// Those that are ready first; the round begins as soon as they are.
+    #[default]
+    First,
+    /// Those that have waited longest. The round waits for all that are connected.
+    Turns,
+    /// Some of all that are connected and ready, drawn for each round.
+    Random,
 }
 
 /// A connection, by a number that the program that drives the job gives it. No number comes twice.

@@ -9,7 +9,7 @@ use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
 use blindsum_protocol::{Fault, KeyName, Round, RoundKind};
 use tracing::{info, warn};
 
-use super::face::Input;
+use super::face::{Choice, Input};
 use super::job::Event;
 use super::{Halt, Lead};
 use crate::pb;
@@ -134,6 +134,7 @@ impl Lead {
         let ready = self.wanted(number, joining);
         let (kind, ready) = self.choose_kind(number, ready);
         let ready = self.openable(number, kind, ready)?;
+        let ready = self.choose_parties(number, ready);
         let roster = self.certify(number, ready)?;
         report.parties = roster.members().iter().map(|m| m.name.clone()).collect();
         let aborted = |fault: Fault| Halt::Aborted(fault.kind.to_string());
@@ -238,7 +239,9 @@ impl Lead {
             // Nothing begins without the other servers and the root, which may have gone since the round was offered.
             let root = self.parts.job.spec().root();
             let has_needed = self.has_needed() && root.is_none_or(|root| joining.has(root));
-            if has_needed && (ready >= most || (ready >= least && now >= deadline)) {
+            // A choice is one of all that are here.
+            let is_full = ready >= most && self.parts.settings.choice == Choice::First;
+            if has_needed && (is_full || (ready >= least && now >= deadline)) {
                 return Ok(());
             }
             let refused = joining.refused.len();

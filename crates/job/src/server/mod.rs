@@ -9,6 +9,7 @@
 
 mod beginning;
 mod board;
+mod choosing;
 mod collecting;
 mod conduct;
 mod counting;
@@ -56,11 +57,13 @@ pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
 use board::Board;
 pub use board::Counted;
+use choosing::Turns;
 use conduct::Conduct;
 use departed::Departed;
 use ended::Ended;
 pub use face::{
-    Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Who,
+    Choice, Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings,
+    Who,
 };
 use hidden::SealedModel;
 use joining::Joining;
@@ -108,9 +111,9 @@ impl JobServer {
         for round in &stored.interrupted {
             warn!(job = %spec.job, round, "aborted: the coordinator was restarted");
         }
-        let mut rounds = parts.store.rounds(&spec.job, 1)?;
-        let met = !rounds.is_empty();
-        let latest = rounds.pop();
+        let rounds = parts.store.rounds(&spec.job, ROUNDS_READ)?;
+        let (met, turns) = (!rounds.is_empty(), Turns::stored(&rounds));
+        let latest = rounds.into_iter().next();
         parts
             .store
             .set_job_state(&spec.job, JobState::Running, "")?;
@@ -124,7 +127,7 @@ impl JobServer {
         let told = board.clone();
         let actor = Actor::start(entropy, now, |hand| {
             let lead = Lead::new(parts, stored, operator, told, hand);
-            Lead { met, ..lead }.run()
+            Lead { met, turns, ..lead }.run()
         });
         Ok(Self { actor, board })
     }
@@ -181,6 +184,9 @@ fn totals_of(job: &Job) -> Totals {
     let stages = |kind| job.plan_of(kind, parties).stages();
     Totals::new(stages(RoundKind::Sum), stages(RoundKind::KeySetup))
 }
+
+/// Rounds that a coordinator reads that goes on with a job, for the turns of its parties.
+const ROUNDS_READ: u32 = 100;
 
 /// What can be told of a job before it goes on.
 fn first_status(parts: &Parts, terms: Terms, latest: Option<RoundReport>) -> JobStatus {
@@ -246,6 +252,8 @@ struct Lead {
     after_key_setup: bool,
     /// What operators have ordered.
     operator: Operator,
+    /// Who took part in which round.
+    turns: Turns,
     /// The current model as a party sealed it, where the coordinator does not know it.
     sealed_model: SealedModel,
     /// What members did wrong.
@@ -326,6 +334,7 @@ impl Lead {
             done_here: 0,
             after_key_setup: false,
             operator,
+            turns: Turns::default(),
             sealed_model: SealedModel::default(),
             changed: now,
             patience: now,

@@ -15,8 +15,8 @@ use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, PartyFrame};
 use blindsum_job::report::JobState;
 use blindsum_job::server::{
-    CurrentTimes, Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Say, Settings,
-    Shared,
+    Choice, CurrentTimes, Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Say,
+    Settings, Shared,
 };
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_protocol::{Job, JobSpec, Message};
@@ -402,6 +402,8 @@ fn open(
             reconnect_grace: Duration::from_secs(5),
             chunk_timeout: Duration::from_secs(30),
             failed_rounds: 3,
+            choice: Choice::First,
+            change: 1,
         },
     };
     JobServer::open(parts, now, [seed; 32]).unwrap()

@@ -17,6 +17,8 @@
 //! servers = ["https://a:9443", "https://b:9443", "https://c:9443"]   # only for jobs whose servers compute together
 //! stop_when_done = false
 //! metrics = "127.0.0.1:9090"        # optional: where metrics and health are answered by plain HTTP
+//! choice = "turns"                  # of parties where more are ready than a round takes: first, turns or random
+//! change = 2                        # parties that a choice changes at once, at least
 //! admin = "127.0.0.1:9444"          # optional: where operators see how jobs stand and give orders
 //! dashboard = "127.0.0.1:9091"      # optional: where people see how jobs stand
 //! dashboard_token_file = "token"    # needed with it: a file whose first line is the token that the page asks for
@@ -50,7 +52,7 @@ use toml::{Table, Value};
 
 use super::checked::check_room;
 use super::first_model::read_model;
-use super::{Config, JobConfig};
+use super::{Choice, Config, JobConfig};
 use crate::follower::FollowerConfig;
 use crate::paths::{check_path, check_store, read_text};
 use crate::{CredentialFiles, Credentials, Limits, Membership, NetError, Passphrase, Room};
@@ -99,6 +101,10 @@ pub struct ConfigFile {
     pub dashboard: Option<String>,
     /// The file whose first line is the token that this page asks for; see [`token_file`](Self::token_file).
     pub dashboard_token_file: Option<PathBuf>,
+    /// Which parties take part where more are ready than a round takes: `first`, `turns` or `random`.
+    pub choice: Choice,
+    /// How many parties `turns` and `random` change at once, at least.
+    pub change: u32,
     /// Limits for parties.
     pub limits: Limits,
     /// The jobs: the fields of a [`JobSpec`], `initial_model` and `results`.
@@ -132,6 +138,8 @@ impl Default for ConfigFile {
             admin: None,
             dashboard: None,
             dashboard_token_file: None,
+            choice: Choice::First,
+            change: 1,
             limits: Limits::default(),
             jobs: Vec::new(),
             program: Table::new(),
@@ -190,6 +198,8 @@ impl ConfigFile {
             limits: self.limits,
             stop_when_done: self.stop_when_done,
             admin: self.admin,
+            choice: self.choice,
+            change: self.change,
         })
     }
 

@@ -49,6 +49,7 @@ use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
 use crate::watched::{Kept, Watched};
 use crate::{NetError, seconds};
 pub use admin::{Description, Ended};
+pub use blindsum_job::server::Choice;
 use checked::{CheckedJob, check_jobs};
 pub use control::Control;
 pub use file::ConfigFile;
@@ -79,6 +80,10 @@ pub struct Config {
     pub limits: Limits,
     /// Whether to stop once every job is done or has failed.
     pub stop_when_done: bool,
+    /// Which parties take part where more are ready than a round takes.
+    pub choice: Choice,
+    /// How many parties a choice by turns or at random changes at once, at least.
+    pub change: u32,
     /// The address at which operators see how jobs stand and give orders; none where nobody may from outside.
     pub admin: Option<String>,
 }
@@ -210,6 +215,7 @@ impl Coordinator {
             side: side.clone(),
             limits: RwLock::new(limits.clone()),
             servers: servers.clone(),
+            choice: (config.choice, config.change),
             stopping: stop.clone(),
         };
         let (served, tasks, mut doors) = (Jobs::default(), Tasks::default(), BTreeMap::new());

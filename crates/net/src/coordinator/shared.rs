@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use blindsum_job::server::Settings;
+use blindsum_job::server::{Choice, Settings};
 use blindsum_protocol::Job;
 use tokio::sync::watch;
 
@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub spools: Arc<Spools>,
     pub observers: Observers,
     pub servers: Option<Arc<Servers>>,
+    /// Which parties take part where more are ready than a round takes, and how many a choice changes at least.
+    pub choice: (Choice, u32),
     pub stopping: watch::Receiver<bool>,
 }
 
@@ -49,6 +51,8 @@ impl Shared {
             reconnect_grace: seconds(limits.reconnect_grace),
             chunk_timeout: seconds(limits.chunk_timeout),
             failed_rounds: limits.failed_rounds,
+            choice: self.choice.0,
+            change: self.choice.1,
         }
     }
 

@@ -408,6 +408,8 @@ fn coordinate(
             reconnect_grace: Duration::from_secs(5),
             chunk_timeout: Duration::from_secs(30),
             failed_rounds: 3,
+            choice: server::Choice::First,
+            change: 1,
         },
     };
     JobServer::open(parts, now, [0; 32]).unwrap()

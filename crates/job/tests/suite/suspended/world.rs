@@ -124,6 +124,8 @@ impl World {
                 reconnect_grace: Duration::from_secs(5),
                 chunk_timeout: Duration::from_secs(30),
                 failed_rounds: 3,
+                choice: Choice::First,
+                change: 1,
             },
         };
         let server = JobServer::open(parts, now, [1; 32]).unwrap();

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::Algorithm;
-use blindsum_net::coordinator::{Config, Control, Coordinator, JobConfig};
+use blindsum_net::coordinator::{Choice, Config, Control, Coordinator, JobConfig};
 use blindsum_net::orders::{Command, Order, OrderError, Outcome};
 use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult, Update};
 use blindsum_net::report::{JobState, JobStatus};
@@ -308,6 +308,8 @@ pub fn config(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Config {
         stop_when_done: false,
         membership: Membership::default(),
         admin: None,
+        choice: Choice::First,
+        change: 1,
     }
 }
 

@@ -1,0 +1,105 @@
+"""What ``blindsum serve`` prints while it runs: for machines an object a line, for people what is new."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from blindsum.cli.output import Output
+
+
+class Json:
+    """Events for machines: an object a line."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    def say(self, event: str, fields: dict[str, Any]) -> None:
+        """Print it."""
+        self._out.line(json.dumps({"event": event, "time": time.time(), **fields}))
+
+
+class Lines:
+    """Events for people: who is waited for, a line when a round begins to run and when it ends, warnings."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._said: tuple[Any, ...] = ()
+        self._here: int | None = None
+        self._left: dict[str, str] = {}
+        self._warning = ""
+        self._failed = False
+
+    def say(self, event: str, fields: dict[str, Any]) -> None:
+        """Print what is new."""
+        if event == "ready":
+            hosts = ", ".join(fields["hosts"])
+            self._out.line(
+                f"blindsum: job {fields['job']} ({fields['protocol']}) at https://{fields['address']}"
+            )
+            if fields["admin"]:
+                self._out.line(f"blindsum: operators at https://{fields['admin']}")
+            self._out.line(f"blindsum: parties connect by a name in the certificate: {hosts}")
+            if fields["dashboard"]:
+                self._out.line(f"blindsum: dashboard at http://{fields['dashboard']}/")
+            if fields["metrics"]:
+                self._out.line(f"blindsum: metrics at http://{fields['metrics']}/metrics")
+            self._out.line(f"blindsum: job {fields['job']} {fields['model']}")
+        elif event == "stopped":
+            done = fields["rounds_done"]
+            self._out.line(
+                f"blindsum: stopped; {done} {'round has' if done == 1 else 'rounds have'} a result"
+            )
+        else:
+            self._status(fields)
+
+    def _status(self, status: dict[str, Any]) -> None:
+        if status["warning"] != self._warning:
+            now = status["warning"] or f"no longer: {self._warning}"
+            self._warning = status["warning"]
+            self._out.line(f"blindsum: {now}")
+        self._departed(status["left"])
+        if (current := status["round"]) is not None:
+            self._round(current)
+        if status["state"] == "failed" and not self._failed:
+            self._failed = True
+            self._out.line(f"blindsum: the job failed: {status['reason']}")
+        if status["state"] == "stopped" and not self._failed:
+            self._failed = True
+            reason = status["reason"]
+            self._out.line(f"blindsum: stopped, the job has not failed and goes on from its store: {reason}")
+        if status["state"] == "running" and (current is None or current["state"] != "running"):
+            self._waiting(len(status["connected"]), status["min_parties"], status["left"])
+
+    def _departed(self, left: dict[str, str]) -> None:
+        """Say who has left, and why: again for another reason, or if the party was back in between."""
+        for name, reason in left.items():
+            if self._left.get(name) != reason:
+                self._out.line(f"{name} has left: {reason}")
+        self._left = left
+
+    def _waiting(self, here: int, least: int, left: dict[str, str]) -> None:
+        if here < least and here != self._here:
+            without = f" without {', '.join(sorted(left))}" if left else ""
+            self._out.line(f"{here} of at least {least} parties are here{without}; waiting")
+        self._here = here
+
+    def _round(self, current: dict[str, Any]) -> None:
+        state = (current["number"], current["state"])
+        if state == self._said or current["state"] == "joining":
+            return
+        self._said = state
+        self._out.line(f"round {current['number']}: {_told(current)}")
+
+
+def _told(current: dict[str, Any]) -> str:
+    parties, survivors, key_setup = len(current["parties"]), len(current["survivors"]), current["key_setup"]
+    match current["state"]:
+        case "running":
+            return f"{'key set-up, ' if key_setup else ''}{parties} parties"
+        case "done":
+            what = "key set-up, held by" if key_setup else "sum of"
+            return f"{what} {survivors} of {parties} parties, {current['seconds']:.2f} s"
+        case _:
+            return f"{'key set-up failed' if key_setup else 'no sum'}: {current['reason']}"
