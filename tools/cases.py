@@ -244,8 +244,8 @@ CASES = {
     ),
     71: (
         "The audit trail: a line changed, taken out, put in, moved or cut off, two writers, a full disk",
-        "The line is named, by the coordinator at its start and by `blindsum audit verify`; where it cannot be "
-        "written no round begins",
+        "The line is named, by the coordinator at its start and by `blindsum audit verify`; no round begins "
+        "while it cannot be written",
     ),
 }
 

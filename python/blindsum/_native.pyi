@@ -5,10 +5,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum.arrays import IntegerVector, Sums, Vector
-from blindsum.stores import StoredFault
 from blindsum.errors import BlindsumError
 from blindsum.machines import Event, LinkEvent, Outgoing, Suspended
 from blindsum.rounds import RoundResult
+from blindsum.stores import StoredFault
 
 __version__: str
 build_profile: str

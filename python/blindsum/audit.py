@@ -38,9 +38,9 @@ class Verified:
 
 
 def entries(trail: AnyPath) -> Iterator[dict[str, Any]]:
-    """Every entry of a trail, oldest first, each verified before it is given; a coordinator may write meanwhile.
+    """Every entry of a trail, oldest first, each verified before it is given.
 
-    Half a line at the end is left out.
+    A coordinator may write meanwhile. Half a line at the end is left out.
 
     Raises
     ------
@@ -104,9 +104,9 @@ def _lines(path: str) -> Iterator[tuple[dict[str, Any] | None, bytes]]:
                 if not line.endswith(b"\n"):
                     yield None, line
                     return
-                line = line[:-1]
-                yield _entry(path, number, line, prev), line
-                prev = hashlib.sha256(line).hexdigest()
+                whole = line[:-1]
+                yield _entry(path, number, whole, prev), whole
+                prev = hashlib.sha256(whole).hexdigest()
     except OSError as error:
         raise AuditError(
             path, None, f"{error.strerror}: give the file of `blindsum serve --audit`"

@@ -28,7 +28,7 @@ def raised(error):
 
 @pytest.fixture(scope="module")
 def trail(place, tmp_path_factory):
-    """The trail of a job of two rounds, the second without a sum, and of a second start of its coordinator."""
+    """The trail of a job of two rounds, the second without a sum, and of a coordinator that starts twice."""
     folder = tmp_path_factory.mktemp("audit")
     ca = folder / "ca"
     shutil.copytree(place.folder, ca)
@@ -43,11 +43,10 @@ def trail(place, tmp_path_factory):
             pass
         leaver = threading.Thread(target=leave_in_round_2, args=(place, coordinator))
         leaver.start()
-        with place.join(coordinator, "a") as session:
-            with pytest.raises(bs.RoundAborted):
-                for rnd in session.rounds(raised):
-                    rnd.submit(np.ones(4))
-                    rnd.result()
+        with place.join(coordinator, "a") as session, pytest.raises(bs.RoundAborted):
+            for rnd in session.rounds(raised):
+                rnd.submit(np.ones(4))
+                rnd.result()
         leaver.join()
     with place.coordinator(spec, **options):
         pass
@@ -57,24 +56,29 @@ def trail(place, tmp_path_factory):
 def test_everything_that_happens_has_a_line(trail, place):
     found = list(audit.entries(trail))
     events = [entry["event"] for entry in found]
-    assert events[0] == "job-opened" and events[-1] == "stopped"
+    assert events[0] == "job-opened"
+    assert events[-1] == "stopped"
     assert events.count("job-opened") == events.count("started") == events.count("stopped") == 2
     refused = next(entry for entry in found if entry["event"] == "handshake-refused")
-    assert refused["name"] == "revoked" and "revoked" in refused["reason"]
+    assert refused["name"] == "revoked"
+    assert "revoked" in refused["reason"]
     joined = {entry["name"]: entry for entry in found if entry["event"] == "joined"}
     assert set(joined) == {"a", "b"}
     first, second = (entry for entry in found if entry["event"] == "round-ended")
     assert (first["state"], first["roster"], first["survivors"]) == ("done", ["a", "b"], ["a", "b"])
-    assert len(first["result"]) == 64 and first["round"] == 1
+    assert len(first["result"]) == 64
+    assert first["round"] == 1
     assert (second["state"], second["survivors"]) == ("aborted", [])
-    assert "b" in second["lost"] and second["reason"]
+    assert "b" in second["lost"]
+    assert second["reason"]
     assert {entry["name"] for entry in found if entry["event"] == "left"} == {"a", "b"}
     assert [entry["seq"] for entry in found] == list(range(1, len(found) + 1))
 
 
 def test_it_is_verified_with_the_hash_that_was_noted(trail, tmp_path):
     whole = audit.verify(trail)
-    assert whole.entries == len(trail.read_bytes().splitlines()) and whole.torn == 0
+    assert whole.entries == len(trail.read_bytes().splitlines())
+    assert whole.torn == 0
     assert whole.head == hashlib.sha256(trail.read_bytes().splitlines()[-1]).hexdigest()
     assert audit.verify(trail, whole.head.upper()) == whole
     cut = tmp_path / "cut.jsonl"
@@ -82,7 +86,8 @@ def test_it_is_verified_with_the_hash_that_was_noted(trail, tmp_path):
     assert audit.verify(cut).entries == whole.entries - 1
     with pytest.raises(bs.AuditError, match="no line has the hash") as error:
         audit.verify(cut, whole.head)
-    assert error.value.line is None and error.value.path == str(cut)
+    assert error.value.line is None
+    assert error.value.path == str(cut)
     with pytest.raises(bs.ConfigError, match="64 hexadecimal digits"):
         audit.verify(trail, "abc")
 
@@ -123,13 +128,13 @@ def test_case_71_a_coordinator_does_not_go_on_with_a_changed_trail(trail, place,
     changed = tmp_path / "changed.jsonl"
     changed.write_bytes(trail.read_bytes().replace(b'"a"', b'"z"', 1))
     with (
-        pytest.raises(bs.ConfigError, match="audit: .*line [0-9]+: .*name a new file"),
+        pytest.raises(bs.ConfigError, match=r"audit: .*line [0-9]+: .*name a new file"),
         place.coordinator(place.spec(), audit=changed),
     ):
         pass
     store = tmp_path / "job.sqlite"
     with (
-        pytest.raises(bs.ConfigError, match="audit: .* is the store"),
+        pytest.raises(bs.ConfigError, match=r"audit: .* is the store"),
         place.coordinator(place.spec(), store=store, audit=store),
     ):
         pass
@@ -143,7 +148,8 @@ def test_the_command_verifies_and_shows(trail, tmp_path, capsys):
     assert status_of("audit", "verify", trail) == 0
     out = capsys.readouterr().out
     head = audit.verify(trail).head
-    assert "every line is as it was written" in out and head in out
+    assert "every line is as it was written" in out
+    assert head in out
     assert status_of("audit", "verify", trail, "--head", head, "--json") == 0
     assert json.loads(capsys.readouterr().out)["head"] == head
     assert status_of("audit", "verify", trail, "--head", "0" * 64) == 1
@@ -152,7 +158,9 @@ def test_the_command_verifies_and_shows(trail, tmp_path, capsys):
     assert "give the file of `blindsum serve --audit`" in capsys.readouterr().err
     assert status_of("audit", "show", trail, "--event", "round-ended", "--name", "b") == 0
     shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 2 and "round-ended job job round 1" in shown[0] and "survivors: a b" in shown[0]
+    assert len(shown) == 2
+    assert "round-ended job job round 1" in shown[0]
+    assert "survivors: a b" in shown[0]
     assert status_of("audit", "show", trail, "--json", "--since", "2999") == 0
     assert capsys.readouterr().out == ""
     assert status_of("audit", "show", trail, "--job", "other") == 0

@@ -46,7 +46,8 @@ def test_the_core_logs_into_the_log_of_python(place):
         for line in lines
     ), done.stdout
     assert any(line.startswith("refused: log: ") and "has a log already" in line for line in lines)
-    assert lines[-1] == "over" and done.stderr == ""
+    assert lines[-1] == "over"
+    assert done.stderr == ""
 
 
 def test_serve_writes_its_log_as_json(processes, place, tmp_path):

@@ -55,6 +55,8 @@ words! {
         Withheld => "withheld",
         /// Too few parties came for longer than `patience`, or the job ended otherwise.
         Patience => "patience",
+        /// An operator has paused or ended the job while parties joined the round.
+        Operator => "operator",
         /// The coordinator was stopped.
         Stopped => "stopped",
         /// The coordinator was killed, and this start found the round under way in its store.
@@ -73,6 +75,8 @@ words! {
         Lease => "lease",
         /// It left the job.
         Left => "left",
+        /// An operator has banned it.
+        Banned => "banned",
         /// It had not answered when the stage's deadline passed.
         Deadline => "deadline",
         /// It had no update to give to this round.
@@ -121,6 +125,8 @@ words! {
         JobFailed => "job_failed",
         /// The model that it needs is not here.
         NoModel => "no_model",
+        /// An operator has banned it.
+        Banned => "banned",
         /// It is to come again.
         ComeAgain => "come_again",
         /// Another reason.
@@ -141,6 +147,7 @@ impl From<RefusalCode> for RefusedBecause {
             RefusalCode::RefusalTooSlow => Self::TooSlow,
             RefusalCode::RefusalJobFailed => Self::JobFailed,
             RefusalCode::RefusalNoModel => Self::NoModel,
+            RefusalCode::RefusalBanned => Self::Banned,
             RefusalCode::RefusalComeAgain => Self::ComeAgain,
             RefusalCode::RefusalCertificate => Self::Certificate,
             RefusalCode::RefusalOutOfTime => Self::OutOfTime,

@@ -14,10 +14,10 @@ examples:
   blindsum audit verify audit.jsonl --head 3f1c...
   blindsum audit show audit.jsonl --job tumour --event round-ended
 
-`blindsum serve --audit FILE` (audit = "FILE" in the file of blindsumd) writes the trail. Each line has the hash
-of the line before, so a line that was changed, taken out or put in is found. Lines that were cut off at the end
-are found with --head: the hash that an earlier `verify` printed, or that the log has where the coordinator
-stopped. Note it where the coordinator's operator cannot change it.
+`blindsum serve --audit FILE` (audit = "FILE" in the file of blindsumd) writes the trail. Each line has the
+hash of the line before, so a line that was changed, taken out or put in is found. Lines that were cut off at
+the end are found with --head: the hash that an earlier `verify` printed, or that the log has where the
+coordinator stopped. Note it where the coordinator's operator cannot change it.
 
 exit status: 0 every line is as it was written, 1 a line is not, or the file cannot be read, 2 wrong arguments
 """

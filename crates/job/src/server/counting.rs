@@ -15,6 +15,7 @@ impl Lead {
             Halt::Missed { .. } | Halt::Waits { .. } => Cause::Lost,
             Halt::Unopened(_) => Cause::Withheld,
             Halt::Ended(_) => Cause::Patience,
+            Halt::Held(_) => Cause::Operator,
             Halt::Broken(_) => Cause::Broken,
         };
         self.board.count(|totals| totals.aborted(cause, 1));

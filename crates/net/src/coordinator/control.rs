@@ -13,6 +13,7 @@ use super::configured::Configured;
 use super::driver::Event;
 use super::hosting::{Host, ServedJob};
 use super::{JobConfig, needed_servers};
+use crate::audit::Audit;
 use crate::report::JobStatus;
 use crate::tls::Reload;
 use crate::{Limits, NetError};
@@ -101,6 +102,11 @@ impl Control {
         let mut drained = self.drained.subscribe();
         // It lives as long as this.
         let _ = drained.wait_for(|drained| *drained).await;
+    }
+
+    /// Where orders are recorded that go to no job.
+    pub(super) fn audit(&self) -> &Audit {
+        &self.host.shared.observers.audit
     }
 
     /// Takes up one more job.
@@ -193,6 +199,6 @@ async fn give(job: &ServedJob, order: Order) -> Result<Outcome, OrderError> {
 /// An order that came to no job: the job's own machine tells of all others.
 fn not_given(job: &str, order: &Order, error: &OrderError) {
     let (job, by, reason) = (foreign(job), foreign(&order.by), foreign(&order.reason));
-    warn!(target: "blindsum::audit", %job, %by, order = order.command.name(), %reason, outcome = %error,
+    warn!(%job, %by, order = order.command.name(), %reason, outcome = %error,
         "order refused");
 }

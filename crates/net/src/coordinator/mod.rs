@@ -44,7 +44,7 @@ use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::servers::Servers;
 use crate::serving::{listen, make_room, serve};
-use crate::store::{SqliteStore, Store, StoreReader};
+use crate::store::{SqliteStore, StoreReader};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
 use crate::watched::{Kept, Watched};
 use crate::{NetError, seconds};

@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_job::foreign;
-use blindsum_job::server::Counted;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use tokio::sync::watch;

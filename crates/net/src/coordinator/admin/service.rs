@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use super::super::{Control, JobConfig};
 use super::listener::Operator;
+use crate::audit::{Entry, OrderEntry};
 use crate::orders::{Command, MAX_REASON, Order, OrderError};
 use crate::pb::admin_server::Admin;
 use crate::pb::{
@@ -28,6 +29,33 @@ impl Service {
 
     fn operator<T>(&self, request: &Request<T>) -> Result<Operator, Status> {
         Operator::of(request, &self.anchor)
+    }
+
+    /// Records an order that goes to no job: in the log and in the audit trail.
+    fn record(
+        &self,
+        job: &str,
+        by: &str,
+        order: &'static str,
+        reason: &str,
+        outcome: &Result<String, String>,
+    ) {
+        let (job, by, reason) = (foreign(job), foreign(by), foreign(reason));
+        match outcome {
+            Ok(outcome) => info!(%job, %by, order, %reason, %outcome, "ordered"),
+            Err(error) => warn!(%job, %by, order, %reason, outcome = %error, "order refused"),
+        }
+        self.control.audit().note(|| {
+            Entry::Order(OrderEntry {
+                job,
+                by,
+                order,
+                values: None,
+                reason,
+                outcome: outcome.clone().unwrap_or_else(|error| error),
+                refused: outcome.is_err(),
+            })
+        });
     }
 }
 
@@ -87,7 +115,7 @@ impl Admin for Service {
         });
         let outcome = added.await.map_err(|error| error.to_string());
         let outcome = outcome.map(|()| format!("job {job} was added"));
-        audit(&job, &by, "add", &asked.reason, &outcome);
+        self.record(&job, &by, "add", &asked.reason, &outcome);
         Ok(outcome.map_or_else(|error| refused("value", error), done))
     }
 
@@ -104,7 +132,7 @@ impl Admin for Service {
         let lines = told.done.iter().cloned();
         let left = told.left.iter().map(|line| format!("not done: {line}"));
         let outcome = lines.chain(left).collect::<Vec<_>>().join("\n");
-        audit("", &by, "reload", &reason, &Ok(outcome.clone()));
+        self.record("", &by, "reload", &reason, &Ok(outcome.clone()));
         Ok(done(outcome))
     }
 }
@@ -153,18 +181,5 @@ fn check_reason(command: &'static str, reason: &str) -> Result<(), OrderError> {
             "has {length} characters, at most {MAX_REASON} are recorded: say it shorter"
         )),
         _ => Ok(()),
-    }
-}
-
-/// What the audit log says of an order that goes to no job.
-fn audit(job: &str, by: &str, order: &str, reason: &str, outcome: &Result<String, String>) {
-    let (job, by, reason) = (foreign(job), foreign(by), foreign(reason));
-    match outcome {
-        Ok(outcome) => {
-            info!(target: "blindsum::audit", %job, %by, order, %reason, %outcome, "ordered");
-        }
-        Err(error) => {
-            warn!(target: "blindsum::audit", %job, %by, order, %reason, outcome = %error, "order refused");
-        }
     }
 }
