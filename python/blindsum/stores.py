@@ -17,8 +17,9 @@ def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
     """Every job of a store, by name, as plain data; a coordinator may use the store meanwhile.
 
     Each has ``job``, ``state`` (``"running"``, ``"done"`` or ``"failed"``), ``reason``, ``protocol``,
-    ``rounds_done``, ``rounds``, ``min_parties``, ``model_version`` and ``round``, the report of the latest
-    round.
+    ``rounds_done``, ``rounds``, ``min_parties``, ``model_version``, ``held`` (why operators let no round
+    begin) and ``round``, the report of the latest round: ``"joining"`` while parties join it, ``"running"``
+    from then on.
 
     Raises
     ------

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import blindsum as bs
+from blindsum.coordinator import stored_jobs
 
 
 @pytest.fixture
@@ -72,11 +73,14 @@ def last_event(out):
     return json.loads(out.splitlines()[-1])
 
 
-def test_sigterm_during_training_loses_no_round(serve, place):
+def test_sigterm_during_training_loses_no_round(serve, place, tmp_path):
     process, address = serve(rounds=2)
     go = threading.Event()
     parties = [Trainer(place, address, name, go) for name in "ab"]
     assert all(party.trains.wait(60) for party in parties)
+    (stored,) = stored_jobs(tmp_path / "store.sqlite")
+    # Parties train: the store knows that, and who they are.
+    assert (stored["round"]["state"], stored["round"]["parties"]) == ("running", ["a", "b"])
     process.send_signal(signal.SIGTERM)
     line_with(process, "draining")
     go.set()
