@@ -101,7 +101,7 @@ def test_half_a_line_is_left_out(trail, tmp_path):
 
 @pytest.mark.parametrize("at", [0, 1, 3, -2])
 @pytest.mark.parametrize("change", ["letter", "gone", "twice", "swapped", "rubbish"])
-def test_case_71_any_change_is_found_with_its_line(trail, tmp_path, at, change):
+def test_any_change_is_found_with_its_line(trail, tmp_path, at, change):
     lines = trail.read_bytes().splitlines(True)
     at %= len(lines)
     match change:
@@ -124,7 +124,7 @@ def test_case_71_any_change_is_found_with_its_line(trail, tmp_path, at, change):
         list(audit.entries(changed))
 
 
-def test_case_71_a_coordinator_does_not_go_on_with_a_changed_trail(trail, place, tmp_path):
+def test_a_coordinator_does_not_go_on_with_a_changed_trail(trail, place, tmp_path):
     changed = tmp_path / "changed.jsonl"
     changed.write_bytes(trail.read_bytes().replace(b'"a"', b'"z"', 1))
     with (

@@ -5,9 +5,12 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use blindsum_crypto::roster::Member;
+use blindsum_protocol::{Round, RoundKind};
 use bytes::Bytes;
 
 use super::shared::Shared;
+use crate::orders::Terms;
 use crate::pb::{self, CoordinatorFrame};
 
 /// Frames that are kept for the next members. More kinds of members than these are rare: those that are new, those that
@@ -28,6 +31,32 @@ struct Made {
     answers_taken: u32,
     after: Shown,
     frame: Arc<Shared>,
+}
+
+/// The beginning of a round with everything that anybody may need of it.
+pub(super) fn complete_start(round: &Round, model: pb::ModelName, terms: Terms) -> pb::RoundStart {
+    let members = round.roster().members();
+    let participant = |member: &Member| pb::Participant {
+        fingerprint: crate::fingerprint(&member.certificate).to_vec().into(),
+        nonce: member.nonce.to_vec().into(),
+    };
+    pb::RoundStart {
+        round: round.number(),
+        model: Some(model),
+        roster: members.iter().map(participant).collect(),
+        certificates: members
+            .iter()
+            .map(|m| m.certificate.clone().into())
+            .collect(),
+        answers_taken: 0,
+        numbers: Some(round.numbers().into()),
+        terms: terms.told(round.job().spec()),
+        kind: match round.kind() {
+            RoundKind::Sum => pb::RoundKind::Sum,
+            RoundKind::KeySetup => pb::RoundKind::KeySetup,
+        }
+        .into(),
+    }
 }
 
 impl Beginnings {

@@ -6,12 +6,11 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_crypto::roster::Member;
 use blindsum_protocol::{
-    Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerIndex, ServerRole, Waiting,
+    Outcome, Outgoing, PartyId, Round, Seat, ServerIndex, ServerRole, Waiting,
 };
 
-use super::beginning::{Beginnings, Shown};
+use super::beginning::{Beginnings, Shown, complete_start};
 use super::face::Who;
 use super::failed::Lost;
 use super::owed::Owed;
@@ -475,31 +474,5 @@ impl Running {
         if let Some(stage) = self.report.stages.last_mut() {
             add(stage.bytes.entry(name).or_default());
         }
-    }
-}
-
-/// The beginning of a round with everything that anybody may need of it.
-fn complete_start(round: &Round, model: pb::ModelName, terms: Terms) -> pb::RoundStart {
-    let members = round.roster().members();
-    let participant = |member: &Member| pb::Participant {
-        fingerprint: crate::fingerprint(&member.certificate).to_vec().into(),
-        nonce: member.nonce.to_vec().into(),
-    };
-    pb::RoundStart {
-        round: round.number(),
-        model: Some(model),
-        roster: members.iter().map(participant).collect(),
-        certificates: members
-            .iter()
-            .map(|m| m.certificate.clone().into())
-            .collect(),
-        answers_taken: 0,
-        numbers: Some(round.numbers().into()),
-        terms: terms.told(round.job().spec()),
-        kind: match round.kind() {
-            RoundKind::Sum => pb::RoundKind::Sum,
-            RoundKind::KeySetup => pb::RoundKind::KeySetup,
-        }
-        .into(),
     }
 }
