@@ -269,7 +269,7 @@ def test_orders_to_a_running_coordinator(place, tmp_path, capsys):
         there = ["--at", f"https://localhost:{port}", *files]
         why = [*there, "--reason", "a test"]
         for words, said in (
-            (["admin", "jobs", *there], "waits for parties, 2 are needed; 0 of 1 rounds done"),
+            (["admin", "jobs", *there], "waits for parties, at least 1; 0 of 1 rounds done"),
             (["admin", "jobs", *there, "--json"], '"stage": "waiting"'),
             (["admin", "pause", "job", *why], "paused now"),
             (["admin", "describe", "job", *there], "held: paused by alice: a test"),

@@ -27,7 +27,7 @@ def doing(job: Mapping[str, Any]) -> str:
     latest = job["round"]
     match job["stage"]:
         case "waiting":
-            return job["held"] or f"waits for parties, {job['min_parties']} are needed"
+            return job["held"] or f"waits for parties, at least {job['min_parties']}"
         case "offered":
             return f"round {latest['number']} is offered{_since(job)}"
         case stage:

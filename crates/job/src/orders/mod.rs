@@ -168,6 +168,28 @@ impl OrderError {
     }
 }
 
+/// Checks the reason of an order, which is recorded with it.
+///
+/// # Errors
+/// [`OrderError::Value`]: it is missing or too long.
+pub fn check_reason(command: &'static str, reason: &str) -> Result<(), OrderError> {
+    let rule = match reason.chars().count() {
+        _ if reason.trim().is_empty() => {
+            "is missing: say why, it is recorded with the order".to_owned()
+        }
+        length if length > MAX_REASON => {
+            format!("has {length} characters, at most {MAX_REASON} are recorded: say it shorter")
+        }
+        _ => return Ok(()),
+    };
+    let field = "reason";
+    Err(OrderError::Value {
+        command,
+        field,
+        rule,
+    })
+}
+
 /// An order as it is recorded, whether it was carried out or refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OrderRecord {
@@ -191,24 +213,7 @@ impl Order {
     /// # Errors
     /// [`OrderError::Value`]: a reason that is missing or too long, or a value of the command.
     pub fn check(&self) -> Result<(), OrderError> {
-        let command = self.command.name();
-        let refused = |rule: String| {
-            let field = "reason";
-            Err(OrderError::Value {
-                command,
-                field,
-                rule,
-            })
-        };
-        let length = self.reason.chars().count();
-        if self.reason.trim().is_empty() {
-            return refused("is missing: say why, it is recorded with the order".into());
-        }
-        if length > MAX_REASON {
-            return refused(format!(
-                "has {length} characters, at most {MAX_REASON} are recorded: say it shorter"
-            ));
-        }
+        check_reason(self.command.name(), &self.reason)?;
         self.command.check()
     }
 

@@ -41,8 +41,8 @@ impl Terms {
     }
 
     /// Seconds for a step of a round.
-    pub fn deadline(&self, step: &Step) -> f64 {
-        match step.input {
+    pub fn deadline(&self, step: Option<&Step>) -> f64 {
+        match step.is_some_and(|step| step.input) {
             true => self.input_deadline,
             false => self.stage_deadline,
         }

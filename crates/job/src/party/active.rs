@@ -153,9 +153,9 @@ impl Active {
 /// When a round that begins now has passed all its deadlines.
 pub(super) fn deadline(round: &Round, terms: &Terms, now: Time) -> Time {
     let whole = |plan: &Plan| {
-        let answers: f64 = plan.answers().map(|step| terms.deadline(step)).sum();
+        let answers: f64 = plan.answers().map(|step| terms.deadline(Some(step))).sum();
         let reply = plan.replies().last();
-        answers + reply.map_or(0.0, |step| terms.deadline(step))
+        answers + reply.map_or(0.0, |step| terms.deadline(Some(step)))
     };
     let setup = round.job().key_setup_plan().map_or(0.0, whole);
     now + seconds(whole(round.job().plan()).max(setup) + SLACK)

@@ -35,7 +35,10 @@ impl Lead {
                 report.key_setup = round.kind() == RoundKind::KeySetup;
                 self.after_key_setup = report.key_setup;
                 self.start_round(round.clone(), report.clone());
-                let result = self.run_stages(round).await;
+                let result = match self.write_began().await {
+                    Ok(()) => self.run_stages(round).await,
+                    Err(halt) => Err(halt),
+                };
                 if let Some(running) = &self.running {
                     report = running.report.clone();
                 }
@@ -102,6 +105,15 @@ impl Lead {
                 }
             }
         }
+    }
+
+    /// Writes down that the round has its parties: whoever reads the store sees that they train, and who.
+    async fn write_began(&self) -> Result<(), Halt> {
+        let Some(report) = self.current_report() else {
+            return Ok(());
+        };
+        self.stored(move |store, job| store.round_began(job, &report))
+            .await
     }
 
     /// The other servers are told of the round.

@@ -124,8 +124,7 @@ impl Running {
 
     /// Seconds for the answers to a stage.
     pub fn deadline(&self, stage: u8) -> f64 {
-        let step = self.round.plan().answer(stage);
-        step.map_or(self.terms.stage_deadline, |step| self.terms.deadline(step))
+        self.terms.deadline(self.round.plan().answer(stage))
     }
 
     pub fn number(&self) -> u64 {

@@ -243,6 +243,15 @@ impl Store for MemoryStore {
         })
     }
 
+    fn round_began(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            if let Some(round) = kept.rounds.get_mut(&report.number) {
+                *round = report.clone();
+            }
+            Ok(())
+        })
+    }
+
     fn end_round(
         &self,
         job: &str,

@@ -31,6 +31,12 @@ pub trait Store: Send + Sync {
     /// Reading or writing failed.
     fn begin_round(&self, job: &str, report: &RoundReport) -> Result<(), StoreError>;
 
+    /// Records how a round stands that goes on: that it has its parties.
+    ///
+    /// # Errors
+    /// Writing failed.
+    fn round_began(&self, job: &str, report: &RoundReport) -> Result<(), StoreError>;
+
     /// Records the end of a round. With it are recorded the model after the round and, if the round has a result, what
     /// its parties are told (`ending`), which replaces that of the round before.
     ///

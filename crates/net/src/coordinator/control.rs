@@ -87,13 +87,17 @@ impl Control {
 
     /// Lets every job drain, as [`drain`](Self::drain) does, and says what was begun. [`is_drained`](Self::is_drained) says
     /// when that is done.
-    pub(super) fn drain_all(&self, order: Order) -> Result<String, OrderError> {
+    ///
+    /// # Errors
+    /// The order has no reason, or a value that is not allowed.
+    pub(super) fn drain_all(
+        &self,
+        order: &Order,
+        within: Option<f64>,
+    ) -> Result<String, OrderError> {
         order.check()?;
-        let Command::Drain { within } = order.command else {
-            return Err(OrderError::UnknownJob { job: String::new() });
-        };
-        let control = self.clone();
-        tokio::spawn(async move { control.drain(&order.by, &order.reason, within).await });
+        let (control, by, reason) = (self.clone(), order.by.clone(), order.reason.clone());
+        tokio::spawn(async move { control.drain(&by, &reason, within).await });
         Ok("every job ends its round and begins none; the coordinator stops then".into())
     }
 

@@ -68,6 +68,7 @@ mod tests {
         for (number, model) in (1..).zip(&models) {
             let joining = report(number, RoundState::Joining);
             answers.note(store.begin_round("job", &joining));
+            answers.note(store.round_began("job", &report(number, RoundState::Running)));
             if number < 4 {
                 let (done, ending) = (
                     report(number, RoundState::Done),

@@ -321,6 +321,10 @@ impl Store for SqliteStore {
         Ok(())
     }
 
+    fn round_began(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
+        self.transaction(|t| rounds::put(t, job, report))
+    }
+
     fn end_round(
         &self,
         job: &str,

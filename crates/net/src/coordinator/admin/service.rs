@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::super::{Control, JobConfig};
 use super::listener::Operator;
 use crate::audit::{Entry, OrderEntry};
-use crate::orders::{Command, MAX_REASON, Order, OrderError};
+use crate::orders::{Command, Order, OrderError, check_reason};
 use crate::pb::admin_server::Admin;
 use crate::pb::{
     AddRequest, DescribeReply, DescribeRequest, OrderReply, OrderRequest, ReloadRequest,
@@ -84,7 +84,9 @@ impl Admin for Service {
         };
         let outcome = match &order.command {
             // Of all jobs, as on SIGTERM: the coordinator ends then.
-            Command::Drain { .. } if asked.job.is_empty() => self.control.drain_all(order),
+            Command::Drain { within } if asked.job.is_empty() => {
+                self.control.drain_all(&order, *within)
+            }
             _ => self
                 .control
                 .order(&asked.job, order)
@@ -163,23 +165,4 @@ fn refused(code: &str, reason: String) -> Response<OrderReply> {
         refusal: code.into(),
         reason,
     })
-}
-
-/// What is checked of the reason of an order that goes to no job.
-fn check_reason(command: &'static str, reason: &str) -> Result<(), OrderError> {
-    let refused = |rule: String| {
-        let field = "reason";
-        Err(OrderError::Value {
-            command,
-            field,
-            rule,
-        })
-    };
-    match reason.chars().count() {
-        _ if reason.trim().is_empty() => refused("is missing: say why, it is recorded".into()),
-        length if length > MAX_REASON => refused(format!(
-            "has {length} characters, at most {MAX_REASON} are recorded: say it shorter"
-        )),
-        _ => Ok(()),
-    }
 }
