@@ -30,8 +30,8 @@ from release import DIST, GLIBC, ROOT, SYSTEMS, target, version
 
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """What the header of an ELF file has for a system."""
-LOADERS = {"aarch64": Path("/usr/aarch64-linux-gnu")}
-"""Where Debian's cross packages have the C library of another system."""
+CROSS = {"x86_64": "libc6-amd64-cross", "aarch64": "libc6-arm64-cross"}
+"""Debian's packages with the C library of another system."""
 PARTIES = ("hospital-a", "hospital-b", "hospital-c")
 JOB = """\
 listen = "127.0.0.1:{port}"
@@ -151,7 +151,8 @@ def emulator(system: str) -> list[str] | None:
     if system == platform.machine():
         return []
     found = shutil.which(f"qemu-{system}-static") or shutil.which(f"qemu-{system}")
-    return [found, "-L", str(LOADERS[system])] if found and LOADERS[system].is_dir() else None
+    library = Path(f"/usr/{system}-linux-gnu")
+    return [found, "-L", str(library)] if found and library.is_dir() else None
 
 
 @contextmanager
@@ -210,7 +211,7 @@ def try_out(files: list[Path]) -> None:
             system = next(name for name in SYSTEMS if name in daemon.name)
             prefix = emulator(system)
             if prefix is None:
-                print(f"check: {daemon.name} was NOT run: install qemu-user-static and libc6-arm64-cross")
+                print(f"check: {daemon.name} was NOT run: install qemu-user-static and {CROSS[system]}")
                 continue
             said = run(*prefix, daemon, "--version", folder=Path(name)).strip()
             expect(said == f"blindsumd {version()}", f"{daemon.name} --version says {said!r}")
