@@ -83,6 +83,13 @@ pub(crate) enum Entry {
         round: u64,
         model_version: u64,
     },
+    /// The parties of a round are fixed; they train now.
+    RoundBegan {
+        job: String,
+        round: u64,
+        /// In order of rank.
+        roster: Vec<String>,
+    },
     /// A round has ended.
     RoundEnded {
         job: String,

@@ -93,6 +93,16 @@ impl Store for Recorded {
         Ok(())
     }
 
+    fn round_began(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
+        self.store.round_began(job, report)?;
+        self.trail.note(Entry::RoundBegan {
+            job: job.to_owned(),
+            round: report.number,
+            roster: report.parties.clone(),
+        });
+        Ok(())
+    }
+
     fn end_round(
         &self,
         job: &str,
