@@ -1,6 +1,6 @@
 //! Orders to a running coordinator, from the program that runs it or from an operator elsewhere.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use blindsum_job::foreign;
 use blindsum_job::orders::{Command, Order, OrderError, Outcome};
@@ -18,10 +18,11 @@ use crate::report::JobStatus;
 use crate::tls::Reload;
 use crate::{Limits, NetError};
 
-/// Gives orders to the jobs of a running coordinator. Clones give orders to the same one.
+/// Gives orders to the jobs of a running coordinator. Clones give orders to the same one. It keeps nothing of a coordinator
+/// that has stopped, such as its store.
 #[derive(Clone)]
 pub struct Control {
-    pub(super) host: Arc<Host>,
+    host: Weak<Host>,
     pub(super) files: Reload,
     /// The configuration file, where there is one.
     pub(super) configured: Configured,
@@ -38,13 +39,18 @@ const CHANGEABLE: [&str; 5] = [
 ];
 
 impl Control {
-    pub(super) fn new(host: Arc<Host>, files: Reload) -> Self {
+    pub(super) fn new(host: &Arc<Host>, files: Reload) -> Self {
         Self {
-            host,
+            host: Arc::downgrade(host),
             files,
             configured: Configured::default(),
             drained: watch::Sender::new(false),
         }
+    }
+
+    /// What takes jobs up; none once the coordinator has stopped.
+    pub(super) fn host(&self) -> Option<Arc<Host>> {
+        self.host.upgrade()
     }
 
     /// Orders something of a job. It is carried out, or refused, once the job has done what it is doing.
@@ -52,19 +58,24 @@ impl Control {
     /// # Errors
     /// Why it was refused; nothing has changed then.
     pub async fn order(&self, job: &str, order: Order) -> Result<Outcome, OrderError> {
-        let Some(served) = self.host.jobs.get(job) else {
-            let error = OrderError::UnknownJob { job: foreign(job) };
-            not_given(job, &order, &error);
-            return Err(error);
+        let host = self.host();
+        let error = match host.as_ref().map(|host| host.jobs.get(job)) {
+            Some(Some(served)) => return give(&served, order).await,
+            Some(None) => OrderError::UnknownJob { job: foreign(job) },
+            None => OrderError::Stopping { job: foreign(job) },
         };
-        give(&served, order).await
+        not_given(job, &order, &error);
+        Err(error)
     }
 
     /// Lets every job finish its round and offer none; ends once all of them have stopped. `within` is how many seconds
     /// a round may last at most; `None` is the limit `drain_deadline`, or the job's input deadline.
     pub async fn drain(&self, by: &str, reason: &str, within: Option<f64>) {
-        let within = within.or(self.host.shared.limits().drain_deadline);
-        let orders = self.host.jobs.all().into_iter().map(|job| {
+        let host = self.host();
+        let limit = host.as_ref().map(|host| host.shared.limits());
+        let within = within.or(limit.and_then(|limits| limits.drain_deadline));
+        let jobs = host.map_or_else(Vec::new, |host| host.jobs.all());
+        let orders = jobs.into_iter().map(|job| {
             let order = Order {
                 command: Command::Drain { within },
                 by: by.into(),
@@ -119,12 +130,19 @@ impl Control {
     /// The job breaks a rule, has the name of another one here, needs other servers, or the store has it with another
     /// specification.
     pub async fn add(&self, job: JobConfig) -> Result<(), NetError> {
+        let stops = || {
+            NetError::config(
+                "jobs",
+                "the coordinator stops: start it again with this job",
+            )
+        };
+        let host = self.host().ok_or_else(stops)?;
         let name = &job.spec.job;
-        if self.host.jobs.get(name).is_some() {
+        if host.jobs.get(name).is_some() {
             let rule = format!("job {name:?} is here already: give the new one another name");
             return Err(NetError::config("jobs", rule));
         }
-        let checked = check_added(job, &self.host.shared.limits(), self.room())?;
+        let checked = check_added(job, &host.shared.limits(), host.room())?;
         let name = &checked.job.spec().job;
         if needed_servers(&checked.job) > 0 {
             let rule = format!(
@@ -134,7 +152,7 @@ impl Control {
             return Err(NetError::config("jobs", rule));
         }
         info!(job = %name, "job added");
-        self.host.take_up(checked).await.map(drop)
+        host.take_up(checked).await.map(drop)
     }
 
     /// Takes over other limits. Gives the names of those that have changed, and of those that would need another start.
@@ -147,12 +165,15 @@ impl Control {
     ) -> Result<(Vec<String>, Vec<String>), NetError> {
         let broken = |(field, rule)| NetError::config(format!("limits.{field}"), rule);
         limits.check().map_err(broken)?;
-        let before = self.host.shared.limits();
+        let Some(host) = self.host() else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let before = host.shared.limits();
         let (changed, kept) = before
             .differing(limits)
             .into_iter()
             .partition(|name| CHANGEABLE.contains(&&**name));
-        self.host.shared.set_limits(Limits {
+        host.shared.set_limits(Limits {
             patience: limits.patience,
             reconnect_grace: limits.reconnect_grace,
             failed_rounds: limits.failed_rounds,
@@ -160,8 +181,8 @@ impl Control {
             drain_deadline: limits.drain_deadline,
             ..before
         });
-        let settings = self.host.shared.settings();
-        for job in self.host.jobs.all() {
+        let settings = host.shared.settings();
+        for job in host.jobs.all() {
             // A job that has stopped waits for nothing.
             let _ = job
                 .handle
@@ -172,14 +193,9 @@ impl Control {
         Ok((changed, kept))
     }
 
-    /// The limits that hold now.
-    pub(super) fn limits(&self) -> Limits {
-        self.host.shared.limits()
-    }
-
     /// How a job stands; `None` if there is no such job.
     pub fn status(&self, job: &str) -> Option<JobStatus> {
-        Some(self.host.jobs.get(job)?.status.borrow().clone())
+        Some(self.host()?.jobs.get(job)?.status.borrow().clone())
     }
 }
 

@@ -16,12 +16,12 @@ use super::driver::{Driver, JobHandle};
 use super::keys::KeyService;
 use super::origin::ModelOrigin;
 use super::shared::Shared;
-use crate::NetError;
 use crate::computing::LineDoor;
 use crate::membership::{Members, Place};
 use crate::report::JobStatus;
 use crate::results::ResultFiles;
 use crate::system::{Clock, entropy};
+use crate::{NetError, Room, Task};
 
 /// A job that is served.
 #[derive(Clone)]
@@ -98,6 +98,14 @@ pub(crate) struct Host {
 }
 
 impl Host {
+    /// The memory that the jobs leave.
+    pub fn room(&self) -> Room {
+        let jobs = self.jobs.all().into_iter();
+        jobs.fold(Room::now(), |room, served| {
+            room.without(&served.job, Task::Coordinator)
+        })
+    }
+
     /// Takes a job up. Servers that compute for it find the coordinator by the door.
     ///
     /// # Errors

@@ -243,6 +243,19 @@ impl Coordinator {
         let hosts = side.current().hosts.clone();
         let door = Door::new(doors, None, side.anchor().clone(), &limits);
         let doorway = Doorway::new(service, door);
+        let control = Control::new(&host, Reload::of(side.clone()));
+        let admin = match admin {
+            Some(listener) => {
+                let address = listener.local_addr().map_err(NetError::system)?;
+                let stop = stopping.subscribe();
+                let (control, limits) = (control.clone(), limits.clone());
+                let served = admin::serve(listener, side.clone(), control, limits, stop);
+                tasks.spawn(served);
+                info!(%address, "operators are let in");
+                Some(address)
+            }
+            None => None,
+        };
         tasks.spawn(serve(
             listener,
             side.clone(),
@@ -256,17 +269,6 @@ impl Coordinator {
             version: env!("CARGO_PKG_VERSION"),
             address: address.to_string(),
         });
-        let control = Control::new(host.clone(), Reload::of(side.clone()));
-        let admin = match admin {
-            Some(listener) => {
-                let address = listener.local_addr().map_err(NetError::system)?;
-                let stop = stopping.subscribe();
-                tasks.spawn(admin::serve(listener, side.clone(), control.clone(), stop));
-                info!(%address, "operators are let in");
-                Some(address)
-            }
-            None => None,
-        };
         info!(%address, ?hosts, jobs = count, "coordinator listening");
         Ok(Self {
             address,

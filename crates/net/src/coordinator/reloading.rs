@@ -7,7 +7,6 @@ use blindsum_job::difference::{Difference, differences};
 
 use super::Control;
 use super::file::{ConfigFile, of_job};
-use crate::{Room, Task};
 
 /// What became of a configuration that was read again, a sentence each.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -101,11 +100,14 @@ impl Control {
             Ok(written) => written,
             Err(error) => return told.left.push(error.to_string()),
         };
+        let Some(host) = self.host() else {
+            return;
+        };
         let mut named = BTreeSet::new();
         for (i, written) in written.into_iter().enumerate() {
             let name = written.spec.job.clone();
             named.insert(name.clone());
-            if let Some(served) = self.host.jobs.get(&name) {
+            if let Some(served) = host.jobs.get(&name) {
                 match written.spec.validate() {
                     Ok(job) => {
                         let found = differences(served.job.spec(), job.spec());
@@ -116,8 +118,8 @@ impl Control {
                 }
                 continue;
             }
-            let limits = self.host.shared.limits();
-            let mut room = self.room();
+            let limits = host.shared.limits();
+            let mut room = host.room();
             let added = match written.read(&limits, &mut room) {
                 Ok(job) => self.add(job).await,
                 Err(error) => Err(error),
@@ -127,7 +129,7 @@ impl Control {
                 Err(error) => told.left.push(of_job(i, error).to_string()),
             }
         }
-        for served in self.host.jobs.all() {
+        for served in host.jobs.all() {
             let name = &served.job.spec().job;
             if !named.contains(name) {
                 let left = format!(
@@ -136,14 +138,6 @@ impl Control {
                 told.left.push(left);
             }
         }
-    }
-
-    /// The memory that the jobs leave.
-    pub(super) fn room(&self) -> Room {
-        let jobs = self.host.jobs.all().into_iter();
-        jobs.fold(Room::now(), |room, served| {
-            room.without(&served.job, Task::Coordinator)
-        })
     }
 }
 

@@ -66,11 +66,14 @@ impl From<RoundReport> for Ended {
 impl Control {
     /// Every job, or one, as operators see it; nothing where there is no such job.
     pub(super) async fn describe(&self, name: &str) -> Vec<Description> {
-        let jobs = match name {
-            "" => self.host.jobs.all(),
-            name => self.host.jobs.get(name).into_iter().collect(),
+        let Some(host) = self.host() else {
+            return Vec::new();
         };
-        let store = self.host.shared.store.clone();
+        let jobs = match name {
+            "" => host.jobs.all(),
+            name => host.jobs.get(name).into_iter().collect(),
+        };
+        let store = host.shared.store.clone();
         // The store waits for a disk.
         let described = tokio::task::spawn_blocking(move || {
             let describe = |job: ServedJob| {

@@ -16,7 +16,7 @@ use tonic::transport::Server;
 use super::Control;
 use crate::pb::admin_server::AdminServer;
 use crate::tls::{CoordinatorSide, Renewed};
-use crate::{NetError, seconds};
+use crate::{Limits, NetError, seconds};
 pub use describe::{Description, Ended};
 use service::Service;
 
@@ -25,9 +25,9 @@ pub(super) async fn serve(
     listener: TcpListener,
     side: Arc<Renewed<CoordinatorSide>>,
     control: Control,
+    limits: Limits,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), NetError> {
-    let limits = control.limits();
     let service = Service::new(control, side.anchor().clone());
     let connections = listener::accept(listener, side, &limits);
     let keepalive = seconds(limits.keepalive);
