@@ -6,11 +6,21 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from contextlib import suppress
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-PATIENCE = 60
+PATIENCE = 25
+
+LAUNCH = """
+import fcntl, os, sys
+read, write = (fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3])
+os.dup2(read, 3)
+os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Starts a program with the two ends of pipes as its files 3 and 4."""
 
 
 class Chromium:
@@ -22,7 +32,7 @@ class Chromium:
         self._read, from_browser = os.pipe()
         # Where files 3 and 4 are a pipe, it speaks over them, and no port is opened.
         words = [
-            *("sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "sh", CHROMIUM, "--headless=new"),
+            *(sys.executable, "-c", LAUNCH, str(to_browser), str(from_browser), CHROMIUM, "--headless=new"),
             *("--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
             *("--no-first-run", "--disable-extensions", "--disable-background-networking"),
             *(f"--user-data-dir={folder / 'profile'}", "about:blank"),

@@ -80,7 +80,7 @@ def test_a_browser_may_load_nothing_from_elsewhere(place, tmp_path):
 
 def test_events_say_how_a_round_goes_and_whom_it_lost(place, partner, tmp_path):
     hostile = "<script>alert('x')</script>\n\ndata: {}"
-    spec = place.spec(parties=3, min_parties=2, rounds=1, join_deadline=60.0)
+    spec = place.spec(parties=3, min_parties=2, rounds=2, join_deadline=60.0)
     with shown(place, spec, tmp_path) as coordinator:
         told = events(coordinator)
         first = next(told)
@@ -89,12 +89,13 @@ def test_events_say_how_a_round_goes_and_whom_it_lost(place, partner, tmp_path):
         stays = [partner(place, coordinator, name, np.full(4, 0.5)) for name in "ab"]
         with place.join(coordinator, "c") as lost:
             lost.next_round().skip(hostile)
-            for party in stays:
-                party.wait()
-        last = next(state for state in told if state["jobs"][0]["rounds"])
+        for party in stays:
+            party.wait()
+        last = next(state for state in told if len(state["jobs"][0]["rounds"]) == 2)
     job = last["jobs"][0]
     assert job["stages"] == ["input"]
-    [ended] = job["rounds"]
+    ended, second = job["rounds"]
+    assert (second["number"], second["lost"]) == (2, [])
     assert (ended["number"], ended["state"], ended["parties"], ended["survivors"]) == (1, "done", 3, 2)
     [loss] = ended["lost"]
     assert (loss["name"], loss["stage"]) == ("c", "input")

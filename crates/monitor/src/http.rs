@@ -15,6 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 /// What an answer is made of.
@@ -39,6 +40,8 @@ pub(crate) async fn serve<A, R>(
     R: Future<Output = Response<Body>> + Send + 'static,
 {
     let places = Arc::new(Semaphore::new(at_once));
+    // Those under way end with this, also where they would go on for ever.
+    let mut conversations = JoinSet::new();
     while let Ok(place) = places.clone().acquire_owned().await {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -49,8 +52,9 @@ pub(crate) async fn serve<A, R>(
                 continue;
             }
         };
+        while conversations.try_join_next().is_some() {}
         let conversation = converse(stream, from, answer.clone());
-        tokio::spawn(async move {
+        conversations.spawn(async move {
             match time {
                 None => conversation.await,
                 Some(time) => {

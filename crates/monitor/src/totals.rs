@@ -25,7 +25,7 @@ pub(crate) fn write(watched: &Watched, page: &mut Page<'_>) -> fmt::Result {
     let refused = watched.refused();
     page.counters(
         "blindsum_parties_refused",
-        "Connections and parties that were not let in, or were sent away.",
+        "Connections and parties that were not let in.",
         refused
             .into_iter()
             .map(|(reason, count)| (labels([("reason", reason.as_str())]), count as f64)),

@@ -152,7 +152,11 @@ impl Watched {
     /// The store cannot be read.
     pub fn rounds(&self, job: &str, most: u32) -> Result<Vec<RoundReport>, StoreError> {
         match &self.own {
-            Some(own) => own.store.rounds(job, most),
+            Some(own) => {
+                let mut rounds = own.store.rounds(job, most)?;
+                rounds.reverse();
+                Ok(rounds)
+            }
             None => Ok(Vec::new()),
         }
     }
