@@ -119,9 +119,10 @@ impl Control {
         let _ = drained.wait_for(|drained| *drained).await;
     }
 
-    /// Where orders are recorded that go to no job.
-    pub(super) fn audit(&self) -> &Audit {
-        &self.host.shared.observers.audit
+    /// Where orders are recorded that go to no job; nowhere once the coordinator has stopped.
+    pub(super) fn audit(&self) -> Audit {
+        let host = self.host().map(|host| host.shared.observers.audit.clone());
+        host.unwrap_or_default()
     }
 
     /// Takes up one more job.
