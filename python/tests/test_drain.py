@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -78,9 +79,10 @@ def test_sigterm_during_training_loses_no_round(serve, place, tmp_path):
     go = threading.Event()
     parties = [Trainer(place, address, name, go) for name in "ab"]
     assert all(party.trains.wait(60) for party in parties)
-    (stored,) = stored_jobs(tmp_path / "store.sqlite")
-    # Parties train: the store knows that, and who they are.
-    assert (stored["round"]["state"], stored["round"]["parties"]) == ("running", ["a", "b"])
+    # Parties train: the store knows that, and who they are, a moment after they do.
+    while (stored := stored_jobs(tmp_path / "store.sqlite")[0]["round"])["state"] == "joining":
+        time.sleep(0.01)
+    assert (stored["state"], stored["parties"]) == ("running", ["a", "b"])
     process.send_signal(signal.SIGTERM)
     line_with(process, "draining")
     go.set()

@@ -124,7 +124,7 @@ impl World {
                 reconnect_grace: Duration::from_secs(5),
                 chunk_timeout: Duration::from_secs(30),
                 failed_rounds: 3,
-                choice: Choice::First,
+                choice: blindsum_job::server::Choice::First,
                 change: 1,
             },
         };
