@@ -34,7 +34,12 @@ class Chromium:
         words = [
             *(sys.executable, "-c", LAUNCH, str(to_browser), str(from_browser), CHROMIUM, "--headless=new"),
             *("--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
-            *("--no-first-run", "--disable-extensions", "--disable-background-networking"),
+            *(
+                "--no-first-run",
+                "--hide-scrollbars",
+                "--disable-extensions",
+                "--disable-background-networking",
+            ),
             *(f"--user-data-dir={folder / 'profile'}", "about:blank"),
         ]
         with (folder / "chromium.log").open("wb") as log:

@@ -34,9 +34,13 @@ pub(super) fn stream(watched: Watched) -> Response<Body> {
 
 /// Sends events until nobody takes them.
 async fn tell(watched: Watched, events: mpsc::Sender<Bytes>) {
-    let mut changes = changes(&watched);
+    let (mut changes, mut jobs) = (all_changes(&watched), watched.jobs().len());
     let mut rounds = Rounds::default();
     loop {
+        // One may have been added.
+        if watched.jobs().len() != jobs {
+            (changes, jobs) = (all_changes(&watched), watched.jobs().len());
+        }
         rounds.renew(&watched).await;
         // JSON has no line breaks in it: an event is one line.
         let event = format!("event: state\ndata: {}\n\n", state(&watched, &rounds));
@@ -58,7 +62,7 @@ async fn tell(watched: Watched, events: mpsc::Sender<Bytes>) {
 type Changes = Box<dyn Stream<Item = ()> + Send + Unpin>;
 
 /// Something for each change of any job.
-fn changes(watched: &Watched) -> Changes {
+fn all_changes(watched: &Watched) -> Changes {
     let mut merged: Changes = Box::new(tokio_stream::pending());
     for job in watched.jobs() {
         let of_job = WatchStream::from_changes(job.status.clone()).map(|_| ());
