@@ -32,17 +32,13 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The fields in which two specifications differ.
+/// The fields in which two specifications differ, those that have their defaults included.
 pub fn differences(stored: &JobSpec, given: &JobSpec) -> Vec<Difference> {
-    let value = |spec| serde_json::to_value(spec).unwrap_or_default();
-    of_values(&value(stored), &value(given))
+    let whole = |spec: &JobSpec| serde_json::to_value(spec.whole()).unwrap_or_default();
+    of_values(&whole(stored), &whole(given))
 }
 
-pub(crate) fn of_values(stored: &Value, given: &Value) -> Vec<Difference> {
-    // What is stored cannot be read: nothing is known of it.
-    if !stored.is_object() {
-        return Vec::new();
-    }
+fn of_values(stored: &Value, given: &Value) -> Vec<Difference> {
     let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
     flatten("", stored, &mut before);
     flatten("", given, &mut after);
@@ -150,6 +146,5 @@ mod tests {
             "protocol.packing: none → 2",
         ];
         assert_eq!(found, all);
-        assert!(of_values(&Value::Null, &spec(r#""plain""#)).is_empty());
     }
 }

@@ -125,13 +125,16 @@ pub const ORDERS_KEPT: usize = 1000;
 
 /// The error of a store that has the job with another specification, of this hash and, as JSON, of these fields.
 pub fn other_spec(job: &Job, hash: &[u8], stored: &str) -> StoreError {
-    let given = serde_json::to_value(job.spec()).unwrap_or_default();
-    let stored = serde_json::from_str(stored).unwrap_or_default();
+    // Where what is stored cannot be read nothing is known of it.
+    let differences = serde_json::from_str(stored).map_or_else(
+        |_| Vec::new(),
+        |stored| difference::differences(&stored, job.spec()),
+    );
     StoreError::OtherSpec {
         job: job.spec().job.clone(),
         stored: hex(hash),
         given: hex(job.hash()),
-        differences: difference::of_values(&stored, &given),
+        differences,
     }
 }
 

@@ -432,7 +432,7 @@ fn every_order_is_recorded_with_who_and_why_also_where_it_is_refused() {
 /// The parties are the ones of the program, and hear of the third round with its beginning.
 #[test]
 fn parties_take_part_in_more_rounds_where_they_are_told_of_them() {
-    let mut job = Ensemble::new(spec(), 1);
+    let mut job = Ensemble::new(JobSpec { dim: 3, ..spec() }, 1);
     job.play_to_round();
     job.extend(3);
     job.play();
@@ -445,7 +445,7 @@ fn parties_take_part_in_more_rounds_where_they_are_told_of_them() {
 
 #[test]
 fn case_69_parties_refuse_more_rounds_than_they_know_of() {
-    let mut job = Ensemble::new(spec(), 1);
+    let mut job = Ensemble::new(JobSpec { dim: 3, ..spec() }, 1);
     job.hides_terms = true;
     job.play_to_round();
     job.extend(3);
