@@ -214,6 +214,7 @@ fn written(frame: Small) -> Vec<u8> {
                 answers_taken: 0,
                 kind,
                 numbers: None,
+                terms: None,
             })
             .encode_to_vec()
         }

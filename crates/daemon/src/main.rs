@@ -1,8 +1,9 @@
 //! `blindsumd`: a coordinator, or another server of a job, as a daemon.
 //!
-//! It reads its configuration, sets up logs, and runs until its jobs are over or SIGTERM or SIGINT tells it to stop,
-//! even if it is process 1 or was started with SIGINT ignored. On SIGHUP it reads its certificate, its key, the CA and
-//! the revocation list again; it also does so by itself when they change. The coordinator itself is in
+//! It reads its configuration, sets up logs, and runs until its jobs are over or a signal tells it to stop, even if it is
+//! process 1 or was started with SIGINT ignored. On SIGTERM a coordinator lets the rounds under way end and begins none; a
+//! second SIGTERM, or SIGINT, stops it at once. On SIGHUP it reads its certificates and the revocation list again, and takes
+//! over limits and new jobs of its configuration; the log says what it did. The coordinator itself is in
 //! `blindsum_net::coordinator`, the other servers in `blindsum_net::follower`.
 //!
 //! | exit code | means |
@@ -18,20 +19,20 @@ mod args;
 mod health;
 mod logs;
 mod role;
+mod signals;
 
-use std::pin::pin;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use blindsum_net::coordinator::ConfigFile;
-use blindsum_net::{JobError, NetError, Reload};
+use blindsum_net::{JobError, NetError};
 use clap::Parser;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tracing::{error, info};
 
 use args::Args;
 use role::Role;
+use signals::{Stops, drained};
 
 fn main() -> ExitCode {
     match start() {
@@ -75,28 +76,17 @@ fn start() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let signals = {
+    let (stops, hangup) = {
         let _entered = runtime.enter();
-        Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        }
+        (Stops::new()?, signals::hangup()?)
     };
-    run(&Args::parse(), &runtime, signals)
+    run(Args::parse(), &runtime, stops, hangup)
 }
 
-/// The signals that the daemon heeds.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> {
+fn run(args: Args, runtime: &Runtime, mut stops: Stops, hangup: Signal) -> Result<(), Failure> {
     let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
     let program = args::Program::read(&file.program)?;
-    let role = Role::load(file)?;
+    let role = Role::load(file.clone())?;
     logs::start(&program)?;
     if args.check {
         let jobs = role.check()?;
@@ -104,34 +94,34 @@ fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> 
         return Ok(());
     }
     runtime.block_on(async {
-        let Signals {
-            terminate,
-            interrupt,
-            hangup,
-        } = signals;
-        let mut stop = pin!(stop_signal(terminate, interrupt));
-        // The runtime hands out signals that have come before it wakes timers.
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        signals::settle().await;
         let health = match &program.health {
             Some(address) => Some(health::listen(address).await?),
             None => None,
         };
         let mut running = tokio::select! {
             biased;
-            signal = &mut stop => {
+            signal = stops.next() => {
                 info!(signal, "stopping before the start");
                 return Ok(());
             }
             started = role.start() => started?,
         };
         let health = health.map(|listener| health::serve(listener, running.jobs()));
-        let reloading = tokio::spawn(reload_on(hangup, running.reload()));
+        let control = running.control();
+        if let Some(control) = &control {
+            let path = args.config.as_deref();
+            control.configured_by(path, args.settings(), file).await;
+        }
+        let rereading = signals::reread_on(hangup, control.clone(), running.reload());
+        let rereading = tokio::spawn(rereading);
         tokio::select! {
-            signal = &mut stop => info!(signal, "stopping"),
+            signal = stops.next() => stops.heed(signal, control.as_ref()).await,
+            () = drained(control.as_ref()) => info!("drained by an operator's order"),
             () = running.finished() => info!("every job is over"),
         }
         let ended = running.stop().await;
-        reloading.abort();
+        rereading.abort();
         if let Some(health) = health {
             health.abort();
         }
@@ -140,19 +130,4 @@ fn run(args: &Args, runtime: &Runtime, signals: Signals) -> Result<(), Failure> 
         }
         Ok(ended?)
     })
-}
-
-/// Reads certificates and the revocation list again whenever SIGHUP comes, which ends nothing.
-async fn reload_on(mut hangup: Signal, reload: Reload) {
-    while hangup.recv().await.is_some() {
-        reload.reload();
-    }
-}
-
-/// The name of the first signal to stop.
-async fn stop_signal(mut terminate: Signal, mut interrupt: Signal) -> &'static str {
-    tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    }
 }

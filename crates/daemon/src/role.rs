@@ -1,6 +1,6 @@
 //! What the daemon is: a coordinator, or another server that computes with one.
 
-use blindsum_net::coordinator::{Config, ConfigFile, Coordinator};
+use blindsum_net::coordinator::{Config, ConfigFile, Control, Coordinator};
 use blindsum_net::follower::{Follower, FollowerConfig};
 use blindsum_net::report::JobStatus;
 use blindsum_net::{NetError, Reload};
@@ -59,6 +59,14 @@ impl Running {
         match self {
             Self::Coordinator(coordinator) => coordinator.reload(),
             Self::Server(server) => server.reload(),
+        }
+    }
+
+    /// A way to give it orders, where it is a coordinator.
+    pub fn control(&self) -> Option<Control> {
+        match self {
+            Self::Coordinator(coordinator) => Some(coordinator.control()),
+            Self::Server(_) => None,
         }
     }
 

@@ -15,12 +15,14 @@
 
 pub mod actor;
 pub mod chunks;
+pub mod difference;
 mod error;
 mod falling;
 pub mod follower;
 pub mod frames;
 pub mod membership;
 mod model;
+pub mod orders;
 pub mod party;
 pub mod pb;
 mod receiving;

@@ -117,6 +117,9 @@ pub struct StageReport {
     pub bytes: BTreeMap<String, Bytes>,
     /// The parties that dropped out in this stage, and why.
     pub dropped: BTreeMap<String, String>,
+    /// When it began, in milliseconds since 1970-01-01 UTC; 0 in a report of an earlier version.
+    #[serde(default)]
+    pub began_ms: u64,
 }
 
 /// Bytes of one party, in each direction.
@@ -176,6 +179,16 @@ pub struct JobStatus {
     pub left: BTreeMap<String, String>,
     /// The round under way, or else the latest one.
     pub round: Option<RoundReport>,
+    /// Why operators let no round begin, for people; empty if they do.
+    #[serde(default)]
+    pub held: String,
+    /// The parties that are ready for the round that is offered.
+    #[serde(default)]
+    pub ready: Vec<String>,
+    /// The parties that operators have banned, and until when in milliseconds since 1970-01-01 UTC; `None` until that is
+    /// taken back.
+    #[serde(default)]
+    pub banned: BTreeMap<String, Option<u64>>,
 }
 
 impl RoundReport {

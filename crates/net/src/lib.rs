@@ -12,6 +12,7 @@
 )]
 
 mod address;
+pub mod admin;
 mod ahead;
 #[cfg(feature = "bench")]
 pub mod bench;
@@ -50,7 +51,7 @@ pub mod store;
 use blindsum_job::{chunks, fingerprint, hex, seconds};
 
 pub use blindsum_job::chunks::CHUNK;
-pub use blindsum_job::{JobError, Model, NoUpdateTaken, PolicyError, StoreError, report};
+pub use blindsum_job::{JobError, Model, NoUpdateTaken, PolicyError, StoreError, orders, report};
 pub use error::NetError;
 pub use estimate::{Task, memory};
 pub use limits::Limits;

@@ -44,6 +44,8 @@ pub struct Limits {
     /// Time between pings on an idle connection, at most, and the time for the answer to a ping. Where a quarter of
     /// `lease` is less, that is the time between them.
     pub keepalive: f64,
+    /// How long a coordinator that drains lets a round last; `None` is the input deadline of the job. After that it stops.
+    pub drain_deadline: Option<f64>,
     /// Versions of a model that are kept in the store.
     pub models_kept: u32,
 }
@@ -66,6 +68,7 @@ impl Default for Limits {
             patience: 3600.0,
             farewell: 30.0,
             keepalive: 15.0,
+            drain_deadline: None,
             models_kept: 3,
         }
     }
@@ -82,6 +85,7 @@ impl Limits {
             ("patience", self.patience),
             ("farewell", self.farewell),
             ("keepalive", self.keepalive),
+            ("drain_deadline", self.drain_deadline.unwrap_or(1.0)),
         ];
         for (field, value) in times {
             if !(value > 0.0 && value <= 1e6) {
@@ -113,6 +117,19 @@ impl Limits {
             return Err(("relay_memory", rule));
         }
         Ok(())
+    }
+
+    /// The names of the limits that have another value there.
+    pub(crate) fn differing(&self, other: &Self) -> Vec<String> {
+        let fields = |limits: &Self| match serde_json::to_value(limits) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let other = fields(other);
+        let differs = fields(self)
+            .into_iter()
+            .filter(|(name, value)| other.get(name) != Some(value));
+        differs.map(|(name, _)| name).collect()
     }
 
     /// Whether what a server computes for this job fits in memory.

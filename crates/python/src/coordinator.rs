@@ -1,17 +1,20 @@
 //! A coordinator of one job.
 
+use std::future::Future;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use blindsum_net::coordinator::{self, Config, JobConfig};
+use blindsum_net::coordinator::{self, Choice, Config, Control, JobConfig};
+use blindsum_net::orders::{Command, Order};
 use blindsum_net::report::JobStatus;
 use blindsum_net::{Limits, Membership, NetError, Reload, Room, Task};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 use tokio::sync::broadcast::error::TryRecvError;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 
 use crate::errors::{OrRaise, raise};
 use crate::feed::{Feed, News};
@@ -22,12 +25,18 @@ use crate::spec::{read_fields, read_job};
 use crate::vectors::read_model;
 use crate::wait::{abandonable, locked, patiently};
 
+/// By whom orders are that the program gives which runs the coordinator, in what is recorded.
+const PROGRAM: &str = "program";
+
 /// A coordinator that runs on threads of its own.
 #[pyclass(frozen, module = "blindsum._native")]
 pub struct Coordinator {
     /// Where it listens, `HOST:PORT`.
     #[pyo3(get)]
     address: String,
+    /// Where operators can connect, `HOST:PORT`, if anywhere.
+    #[pyo3(get)]
+    admin: Option<String>,
     /// The host names and addresses that its certificate is for.
     #[pyo3(get)]
     hosts: Vec<String>,
@@ -35,7 +44,11 @@ pub struct Coordinator {
     #[pyo3(get)]
     starts_from: (String, u64, String),
     reload: Reload,
+    job: String,
+    control: Control,
     stop: Arc<Notify>,
+    /// Where a drain is asked for: why, and how long a round may last.
+    drains: mpsc::UnboundedSender<(String, Option<f64>)>,
     feed: Arc<Feed>,
     runtime: Mutex<HomeOnly<Runtime>>,
 }
@@ -56,6 +69,8 @@ pub fn serve(
     results: Option<PathBuf>,
     membership: String,
     membership_pem: Option<Pem>,
+    admin: Option<String>,
+    choice: (String, u32),
 ) -> PyResult<Coordinator> {
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
@@ -81,6 +96,10 @@ pub fn serve(
         limits,
         stop_when_done,
         servers,
+        admin,
+        choice: read_choice(&choice.0)
+            .map_err(|rule| raise(py, "ConfigError", ("choice", rule)))?,
+        change: choice.1,
     };
     let system = |error: std::io::Error| NetError::System(error.to_string());
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -95,6 +114,7 @@ pub fn serve(
     })?;
     let coordinator = started.or_raise(py)?;
     let address = coordinator.address().to_string();
+    let admin = coordinator.admin().map(|admin| admin.to_string());
     let start = coordinator.starts_from(&job).map(|start| {
         let origin = start.origin.as_str().to_owned();
         (origin, start.version, start.hash.clone())
@@ -106,22 +126,33 @@ pub fn serve(
     let (status, ends) = status.ok_or_else(|| PyRuntimeError::new_err("the job is not served"))?;
     let feed = Arc::new(Feed::default());
     let stop = Arc::new(Notify::new());
-    runtime.spawn(watch_over(
-        coordinator,
-        status,
-        ends,
-        stop.clone(),
-        feed.clone(),
-    ));
+    let (control, (drains, asked)) = (coordinator.control(), mpsc::unbounded_channel());
+    let asked = Asked {
+        stop: stop.clone(),
+        drains: asked,
+    };
+    runtime.spawn(watch_over(coordinator, status, ends, asked, feed.clone()));
     Ok(Coordinator {
         address,
+        admin,
         hosts,
         starts_from,
         reload,
+        job,
+        control,
         stop,
+        drains,
         feed,
         runtime: Mutex::new(HomeOnly::new(runtime)),
     })
+}
+
+/// How the coordinator is asked to end.
+struct Asked {
+    /// At once.
+    stop: Arc<Notify>,
+    /// After the round under way.
+    drains: mpsc::UnboundedReceiver<(String, Option<f64>)>,
 }
 
 /// Passes statuses on, and every end of a round, until the coordinator is told to stop or is done.
@@ -129,9 +160,11 @@ async fn watch_over(
     mut coordinator: coordinator::Coordinator,
     mut status: watch::Receiver<JobStatus>,
     mut ends: broadcast::Receiver<Arc<JobStatus>>,
-    stop: Arc<Notify>,
+    mut asked: Asked,
     feed: Arc<Feed>,
 ) {
+    let control = coordinator.control();
+    let mut draining: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(std::future::pending());
     let mut tell = |status: &mut watch::Receiver<JobStatus>| {
         let latest = status.borrow_and_update().clone();
         loop {
@@ -151,7 +184,15 @@ async fn watch_over(
             tokio::select! {
                 biased;
                 Ok(()) = status.changed() => tell(&mut status),
-                () = stop.notified() => break,
+                () = asked.stop.notified() => break,
+                Some((reason, within)) = asked.drains.recv() => {
+                    let control = control.clone();
+                    draining = Box::pin(async move {
+                        control.drain(PROGRAM, &reason, within).await;
+                    });
+                }
+                () = &mut draining => break,
+                () = control.is_drained() => break,
                 () = &mut finished => break,
             }
         }
@@ -183,10 +224,48 @@ impl Coordinator {
         released(py, || self.reload.reload());
     }
 
+    /// Orders something of the job, a command as JSON; gives what was done, for people.
+    fn order(&self, py: Python<'_>, command: &str, reason: String) -> PyResult<String> {
+        let (command, job) = (read_command(command), self.job.clone());
+        let command = command.map_err(|error| raise(py, "OrderError", ("value", error)))?;
+        let order = Order {
+            command,
+            by: PROGRAM.into(),
+            reason,
+        };
+        let control = self.control.clone();
+        let runtime = {
+            let mut held = locked(&self.runtime);
+            let runtime = held.get().map(|runtime| runtime.handle().clone());
+            runtime.ok_or_else(|| held.missing(py))?
+        };
+        let given = move || runtime.block_on(control.order(&job, order));
+        let outcome = abandonable(py, given)?;
+        let outcome =
+            outcome.map_err(|error| raise(py, "OrderError", (error.code(), error.to_string())))?;
+        Ok(outcome.to_string())
+    }
+
+    /// Lets the round under way end, begins none, and ends; `next_status` says when that is done. Returns at once.
+    fn drain(&self, reason: String, within: Option<f64>) {
+        // A coordinator that has ended needs no drain.
+        let _ = self.drains.send((reason, within));
+    }
+
     /// Tells the parties and ends; `next_status` says when that is done.
     fn stop(&self) {
         self.stop.notify_one();
     }
+}
+
+fn read_choice(name: &str) -> Result<Choice, String> {
+    let json = serde_json::Value::String(name.into());
+    serde_json::from_value(json)
+        .map_err(|_| format!("{name:?} must be \"first\", \"turns\" or \"random\""))
+}
+
+fn read_command(json: &str) -> Result<Command, String> {
+    serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
 /// A value as JSON.

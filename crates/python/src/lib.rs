@@ -4,6 +4,7 @@
 //! errors become exceptions, and the GIL is released around work.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod campaign;
 mod coordinator;
 mod errors;
@@ -73,6 +74,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(party::join, module)?)?;
     module.add_class::<machines::PartyMachine>()?;
     module.add_class::<machines::ServerMachine>()?;
+    module.add_class::<admin::Admin>()?;
+    module.add_function(wrap_pyfunction!(admin::admin_of, module)?)?;
     module.add_class::<coordinator::Coordinator>()?;
     module.add_class::<follower::Follower>()?;
     module.add_function(wrap_pyfunction!(follower::follow, module)?)?;

@@ -13,6 +13,7 @@ use rand_core::SeedableRng;
 use tempfile::TempDir;
 
 mod documented;
+mod operated;
 
 /// A folder with everything that a coordinator needs.
 fn folder() -> TempDir {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use blindsum_crypto::CryptoError;
 use blindsum_protocol::{Fault, SpecError};
 
+use crate::difference::{Difference, advice};
 use crate::pb::RefusalCode;
 
 pub use policy::PolicyError;
@@ -218,8 +219,8 @@ pub enum StoreError {
     },
     /// The store has the job with another specification.
     #[error(
-        "job {job}: the store holds it with another specification (hash {stored}, now {given}); \
-         give the job a new name or use another store"
+        "job {job}: the store holds it with another specification (hash {stored}, now {given}): {}",
+        advice(differences)
     )]
     OtherSpec {
         /// The job.
@@ -228,6 +229,8 @@ pub enum StoreError {
         stored: String,
         /// Hash of the specification that was given.
         given: String,
+        /// The fields in which they differ; empty if that is not known.
+        differences: Vec<Difference>,
     },
     /// Reading or writing failed.
     #[error("store {path}: {reason}")]

@@ -143,6 +143,17 @@ pub enum PolicyError {
         /// The policy's.
         allowed: u32,
     },
+    /// The job has more rounds than the policy allows, or was extended beyond that.
+    #[error(
+        "policy max_rounds: the job has {}, this party takes {allowed} or fewer; raise max_rounds to take part",
+        rounds_in_words(*rounds)
+    )]
+    MaxRounds {
+        /// The job's; 0 means without end.
+        rounds: u32,
+        /// The policy's.
+        allowed: u32,
+    },
     /// The job allows larger weights than the policy.
     #[error(
         "policy max_weight: the job allows {job}, this party {allowed}; ask for a smaller max_weight, or \
@@ -207,6 +218,13 @@ pub enum PolicyError {
         /// How many such rounds are allowed by now.
         allowed: u64,
     },
+}
+
+fn rounds_in_words(rounds: u32) -> String {
+    match rounds {
+        0 => "rounds without end".into(),
+        rounds => format!("{rounds} rounds"),
+    }
 }
 
 fn list(names: &[impl Display]) -> String {

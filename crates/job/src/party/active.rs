@@ -18,6 +18,7 @@ use super::result::{Clipped, RoundResult, Timings};
 use crate::actor::Time;
 use crate::chunks::Assembly;
 use crate::error::wrong;
+use crate::orders::Terms;
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, Model, seconds};
 
@@ -150,10 +151,11 @@ impl Active {
 }
 
 /// When a round that begins now has passed all its deadlines.
-pub(super) fn deadline(round: &Round, now: Time) -> Time {
+pub(super) fn deadline(round: &Round, terms: &Terms, now: Time) -> Time {
     let whole = |plan: &Plan| {
-        let answers: f64 = plan.answers().map(|step| step.deadline).sum();
-        answers + plan.replies().last().map_or(0.0, |step| step.deadline)
+        let answers: f64 = plan.answers().map(|step| terms.deadline(Some(step))).sum();
+        let reply = plan.replies().last();
+        answers + reply.map_or(0.0, |step| terms.deadline(Some(step)))
     };
     let setup = round.job().key_setup_plan().map_or(0.0, whole);
     now + seconds(whole(round.job().plan()).max(setup) + SLACK)
@@ -210,6 +212,7 @@ pub(crate) fn certified_round(
 pub(crate) fn refusal_code(error: &JobError) -> RoundRefusalCode {
     match error {
         JobError::OutOfTime { .. } => RoundRefusalCode::RoundRefusalUnable,
+        JobError::Policy(_) => RoundRefusalCode::RoundRefusalPolicy,
         _ => RoundRefusalCode::RoundRefusalFault,
     }
 }

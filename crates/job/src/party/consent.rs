@@ -5,7 +5,9 @@ use blindsum_protocol::{Answer, Fault, Round, RoundKind};
 
 use super::member::Member;
 use super::policy::Cohort;
-use crate::pb::RoundRefusalCode;
+use crate::error::wrong;
+use crate::orders::Terms;
+use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, PolicyError};
 
 impl Member {
@@ -28,6 +30,27 @@ impl Member {
             .check_difference(round.job().spec().parties, cohort, &self.sums.groups())
             .map_err(broken)?;
         self.remember_sum(cohort.clone(), round).await
+    }
+
+    /// The job's terms as the coordinator tells them with the beginning of a round. More rounds than the job has begin for
+    /// nobody, and no more than the policy allows for this party. A job that keeps no model does not count its rounds.
+    pub(super) fn judge_terms(
+        &self,
+        start: &pb::RoundStart,
+        round: &Round,
+    ) -> Result<Terms, JobError> {
+        let (number, spec) = (round.number(), round.job().spec());
+        let fault = |reason: String| wrong(format!("round {number}: {reason}"));
+        let terms = Terms::heard(start.terms.as_ref(), spec).map_err(fault)?;
+        self.settings.policy.check_rounds(terms.rounds)?;
+        let sums = start.model.as_ref().map_or(0, |model| model.version);
+        if round.kind() == RoundKind::Sum && terms.are_met_by(sums) {
+            return Err(fault(format!(
+                "the job has {} rounds, the coordinator has not announced more, and {sums} are in the model already",
+                terms.rounds
+            )));
+        }
+        Ok(terms)
     }
 
     /// Remembers the survivors for whom the machine answers, if it was asked about them in this step: before the

@@ -43,7 +43,8 @@ impl Member {
             // own agrees.
             RefusalCode::RefusalStopping
             | RefusalCode::RefusalTooSlow
-            | RefusalCode::RefusalOutOfTime => Ended::Lost(reason),
+            | RefusalCode::RefusalOutOfTime
+            | RefusalCode::RefusalBanned => Ended::Lost(reason),
             // It goes on once its coordinator is started again; a job that is done stays so.
             RefusalCode::RefusalJobFailed if self.done.is_none() => Ended::Lost(reason),
             RefusalCode::RefusalComeAgain => {

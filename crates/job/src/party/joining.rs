@@ -17,6 +17,7 @@ use super::result::Timings;
 use super::state::Live;
 use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
+use crate::orders::Terms;
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, Model, model_len, sealed_len};
 
@@ -396,6 +397,8 @@ impl Member {
         if lacks_model {
             return Err(unable("it starts from another model than the one offered"));
         }
+        let terms = self.judge_terms(start, &round);
+        let terms = terms.map_err(|error| (refusal_code(&error), error))?;
         let me = round.roster().rank_of(&self.identity.name);
         let member = me.and_then(|me| round.roster().member(me));
         let key = me.and_then(|me| round.roster().verifying_key(me));
@@ -430,7 +433,7 @@ impl Member {
             .marks
             .as_ref()
             .map(|_| Past::of(start, client.is_some()));
-        self.enter(round, PartyId(me), client, guard, past);
+        self.enter(round, PartyId(me), client, guard, past, &terms);
         self.tell_begun();
         // While the caller makes its update.
         let kept = self.keep_model().await;
@@ -445,6 +448,7 @@ impl Member {
         client: Option<Client>,
         guard: Arc<Guard>,
         past: Option<Past>,
+        terms: &Terms,
     ) {
         info!(party = %self.identity.name, round = round.number(), parties = round.parties(),
             resumed = client.is_some(), "round begins");
@@ -452,7 +456,7 @@ impl Member {
         self.missed.take_if(|missed| missed.round == round.number());
         self.active = Some(Active {
             number: round.number(),
-            deadline: deadline(&round, self.hand.now()),
+            deadline: deadline(&round, terms, self.hand.now()),
             round,
             me,
             model: self.model.clone(),

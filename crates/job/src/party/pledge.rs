@@ -101,5 +101,6 @@ pub(super) fn as_start(fixed: &pb::RosterFixed) -> pb::RoundStart {
         answers_taken: 0,
         kind: pb::RoundKind::Sum.into(),
         numbers: fixed.numbers,
+        terms: None,
     }
 }

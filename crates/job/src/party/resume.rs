@@ -23,6 +23,7 @@ use super::suspended::{
     KeptModel, KeptPledge, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION, time_at,
     unix_millis_at,
 };
+use crate::orders::Terms;
 use crate::pb::{self, RoundKind, RoundRefusalCode};
 use crate::records::Records;
 use crate::{JobError, Model};
@@ -305,7 +306,8 @@ impl Member {
         let me = PartyId(me.ok_or("the roster lacks this party")?);
         let (policy, earlier) = (self.settings.policy.clone(), self.sums.groups());
         let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
-        self.enter(round.clone(), me, None, guard.clone(), None);
+        let terms = Terms::heard(start.terms.as_ref(), job.spec())?;
+        self.enter(round.clone(), me, None, guard.clone(), None, &terms);
         let client = match from.from_snapshot {
             true => Some(self.unsealed(self.setup(&round, me, &guard)).await?),
             false => None,

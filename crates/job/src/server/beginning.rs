@@ -50,6 +50,7 @@ impl Beginnings {
                 answers_taken,
                 kind: complete.kind,
                 numbers: complete.numbers,
+                terms: complete.terms,
             }
             .into()
         })

@@ -8,11 +8,13 @@ use blindsum_crypto::certificate::{TrustAnchor, UnixSeconds};
 use blindsum_crypto::sign::VerifyingKey;
 use blindsum_protocol::{Job, Outgoing, ServerIndex, ServerRole};
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::shared::Shared;
 use super::shelf::{Shelf, ShelfError, Shelves};
 use crate::actor::Task;
 use crate::membership::Lease;
+use crate::orders::{Order, OrderError, OrderId, Outcome};
 use crate::pb::party_frame::Frame;
 use crate::pb::{CoordinatorFrame, Hello, Refused};
 use crate::results::Results;
@@ -56,6 +58,23 @@ pub struct Settings {
     pub chunk_timeout: Duration,
     /// Rounds that may fail in a row before the job ends.
     pub failed_rounds: u32,
+    /// Which parties take part where more are ready than a round takes.
+    pub choice: Choice,
+    /// How many parties a choice other than [`Choice::First`] changes at once, at least; fewer than 2 leave it free.
+    pub change: u32,
+}
+
+/// How parties are chosen where more are ready than a round takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    /// Those that are ready first; the round begins as soon as they are.
+    #[default]
+    First,
+    /// Those that have waited longest. The round waits for all that are connected.
+    Turns,
+    /// Some of all that are connected and ready, drawn for each round.
+    Random,
 }
 
 /// A connection, by a number that the program that drives the job gives it. No number comes twice.
@@ -185,6 +204,15 @@ pub enum Input {
         /// The party.
         name: Arc<str>,
     },
+    /// An operator orders something; the answer is [`Effect::Ordered`].
+    Order {
+        /// Its number, which no other order has.
+        id: OrderId,
+        /// The order.
+        order: Order,
+    },
+    /// Other times to wait than those that the job began with.
+    Settings(Settings),
     /// The coordinator stops: it tells everybody, and the job ends.
     Stop,
 }
@@ -214,6 +242,13 @@ pub enum Effect {
     Cut(LinkId, Refused),
     /// What becomes of a party's lease, where there are leases.
     Lease(Lease),
+    /// What became of an order.
+    Ordered {
+        /// The number of the order.
+        id: OrderId,
+        /// What was done, or why nothing was.
+        outcome: Result<Outcome, OrderError>,
+    },
     /// The job's machine has ended; this is its last effect. An error says why it could not go on.
     Over(Result<(), JobError>),
 }

@@ -35,6 +35,8 @@ enum How {
     Failed,
     /// It has left the job: it is not waited for any more.
     Left,
+    /// An operator has banned it: it is not waited for any more.
+    Banned,
 }
 
 impl Lost {
@@ -53,11 +55,16 @@ impl Lost {
         Self { since, how }
     }
 
+    pub fn banned(since: Time) -> Self {
+        let how = How::Banned;
+        Self { since, how }
+    }
+
     /// Until when it is waited for.
     pub fn until(self, grace: Duration) -> Time {
         match self.how {
             How::Cut => self.since + grace,
-            How::Failed | How::Left => self.since,
+            How::Failed | How::Left | How::Banned => self.since,
         }
     }
 
@@ -67,6 +74,7 @@ impl Lost {
             How::Cut => "its connection was lost",
             How::Failed => FAILED,
             How::Left => "it has left the job",
+            How::Banned => "an operator has banned it",
         }
     }
 }

@@ -47,28 +47,16 @@ pub(super) enum Event {
 impl Lead {
     /// Runs the job until the coordinator stops. A job that is over still answers its parties.
     pub(super) async fn run(mut self) {
-        let result = match self.run_rounds().await {
-            Halt::Stop => Ok(()),
-            Halt::Aborted(reason)
-            | Halt::Missed { reason, .. }
-            | Halt::Waits { reason, .. }
-            | Halt::Unopened(reason)
-            | Halt::Ended(reason) => Err(JobError::JobFailed {
-                job: self.name.clone(),
-                reason,
-            }),
-            Halt::Broken(error) => Err(error),
+        let result = loop {
+            let result = self.until_over().await;
+            // A job that has failed goes on where an operator resumes it.
+            if result.is_ok() || self.wait_for_reopening().await.is_err() {
+                break result;
+            }
         };
-        if let Err(error) = &result {
-            error!(job = %self.name, %error, "the job cannot go on");
-            // What a disk or this process cannot do now ends the coordinator and not the job.
-            self.is_broken = !matches!(error, JobError::JobFailed { .. });
-            self.fail(error.to_string()).await;
-        }
-        while let Ok(Some(input)) = self.next_input(None).await {
-            self.handle(input).await;
-        }
         self.close_ended().await;
+        // Watchers see who has confirmed the latest result.
+        self.publish(None);
         for member in self.members.values().chain(self.servers.values()) {
             let reason = "the coordinator is stopping; connect again when it is back";
             let last = pb::Refused::new(RefusalCode::RefusalStopping, reason);
@@ -77,14 +65,42 @@ impl Lead {
         self.hand.say(Effect::Over(result));
     }
 
+    /// Runs the job until the coordinator stops, or until it has failed or cannot go on.
+    async fn until_over(&mut self) -> Result<(), JobError> {
+        let error = match self.run_rounds().await {
+            Halt::Stop => return Ok(()),
+            Halt::Aborted(reason)
+            | Halt::Missed { reason, .. }
+            | Halt::Waits { reason, .. }
+            | Halt::Held(reason)
+            | Halt::Unopened(reason)
+            | Halt::Ended(reason) => JobError::JobFailed {
+                job: self.name.clone(),
+                reason,
+            },
+            Halt::Broken(error) => error,
+        };
+        error!(job = %self.name, %error, "the job cannot go on");
+        // What a disk or this process cannot do now ends the coordinator and not the job.
+        self.is_broken = !matches!(error, JobError::JobFailed { .. });
+        self.fail(error.to_string()).await;
+        Err(error)
+    }
+
     async fn run_rounds(&mut self) -> Halt {
         loop {
-            let rounds = u64::from(self.parts.job.spec().rounds);
-            if rounds != 0 && self.rounds_done >= rounds {
-                return match self.finish().await {
-                    Ok(()) => self.serve_finished().await,
-                    Err(halt) => halt,
+            if let Err(halt) = self.wait_while_held().await {
+                return halt;
+            }
+            if self.operator.is_over(self.rounds_done) {
+                let served = match self.finish().await {
+                    Ok(()) => self.wait_for_reopening().await,
+                    Err(halt) => Err(halt),
                 };
+                match served {
+                    Ok(()) => continue,
+                    Err(halt) => return halt,
+                }
             }
             self.patience = self.hand.now() + self.parts.settings.patience;
             let halt = match self.wait_for_parties().await {
@@ -128,6 +144,7 @@ impl Lead {
             let until = self.patience.min(self.hand.now() + LIST_LOOK);
             if let Some(input) = self.next_input(Some(until)).await? {
                 self.handle(input).await;
+                self.may_begin()?;
             }
         }
         Ok(())
@@ -228,24 +245,6 @@ impl Lead {
         self.publish(None);
     }
 
-    /// Answers latecomers of a job that is over.
-    async fn serve_finished(&mut self) -> Halt {
-        loop {
-            let until = self.ended.write_at();
-            match self.next_input(until).await {
-                Ok(Some(input)) => drop(self.handle(input).await),
-                Ok(None) => {}
-                Err(halt) => return halt,
-            }
-            // Also where there is always another input.
-            if until.is_some_and(|until| until <= self.hand.now())
-                && let Err(halt) = self.write_confirmed().await
-            {
-                return halt;
-            }
-        }
-    }
-
     /// The next input; none where the deadline comes first. Meanwhile watchers are told how things stand.
     pub(super) async fn next_input(
         &mut self,
@@ -255,7 +254,8 @@ impl Lead {
             let look = Some(self.heed_list());
             let sealer = self.heed_sealer();
             let progress = self.publish_progress();
-            let times = [deadline, progress, look, sealer];
+            let drained = self.operator.drained_by();
+            let times = [deadline, progress, look, sealer, drained];
             let until = times.into_iter().flatten().min();
             let input = self.input_until(until).await?;
             if input.is_some() || deadline.is_some_and(|deadline| deadline <= self.hand.now()) {
@@ -265,7 +265,8 @@ impl Lead {
     }
 
     async fn input_until(&mut self, deadline: Option<Time>) -> Result<Option<Input>, Halt> {
-        if self.stopping {
+        if self.stopping || self.is_drained() {
+            self.stopping = true;
             return Err(Halt::Stop);
         }
         match self.hand.next(deadline).await {
@@ -329,6 +330,14 @@ impl Lead {
             Input::Unreadable { round, reason } => Some(Event::Unreadable { round, reason }),
             Input::LeaseLost { name } => {
                 self.lease_lost(&name);
+                None
+            }
+            Input::Order { id, order } => {
+                self.ordered(id, &order).await;
+                None
+            }
+            Input::Settings(settings) => {
+                self.parts.settings = settings;
                 None
             }
             Input::Stop => None,
@@ -410,7 +419,7 @@ impl Lead {
             reason: self.reason.clone(),
             protocol: before.protocol.clone(),
             rounds_done: self.rounds_done,
-            rounds: before.rounds,
+            rounds: self.operator.terms.rounds.into(),
             model_version: self.model.version(),
             model_hash: hex(self.model.hash()),
             connected: self.members.keys().map(|name| name.to_string()).collect(),
@@ -423,6 +432,9 @@ impl Lead {
             lost: self.lost.iter().map(|name| name.to_string()).collect(),
             left: self.departed.reasons(),
             round: latest.or_else(|| before.round.clone()),
+            held: self.operator.held(),
+            ready: self.ready_parties(),
+            banned: self.operator.banned(self.hand.unix_millis()),
         });
     }
 }

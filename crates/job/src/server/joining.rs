@@ -9,7 +9,7 @@ use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
 use blindsum_protocol::{Fault, KeyName, Round, RoundKind};
 use tracing::{info, warn};
 
-use super::face::Input;
+use super::face::{Choice, Input};
 use super::job::Event;
 use super::{Halt, Lead};
 use crate::pb;
@@ -91,6 +91,12 @@ impl Joining {
 }
 
 impl Lead {
+    /// Who is ready for the round that is offered.
+    pub(super) fn ready_parties(&self) -> Vec<String> {
+        let ready = self.joining.iter().flat_map(|joining| joining.ready.keys());
+        ready.map(|name| name.to_string()).collect()
+    }
+
     /// Offers the next round and collects its roster.
     pub(super) async fn join(&mut self, report: &mut RoundReport) -> Result<Arc<Round>, Halt> {
         let number = report.number;
@@ -123,6 +129,7 @@ impl Lead {
         let ready = self.wanted(number, joining);
         let (kind, ready) = self.choose_kind(number, ready);
         let ready = self.openable(number, kind, ready)?;
+        let ready = self.choose_parties(number, ready);
         let roster = self.certify(number, ready)?;
         report.parties = roster.members().iter().map(|m| m.name.clone()).collect();
         let aborted = |fault: Fault| Halt::Aborted(fault.kind.to_string());
@@ -207,7 +214,7 @@ impl Lead {
             self.parts.job.least_roster(),
             self.parts.job.spec().parties as usize,
         );
-        let deadline = self.hand.now() + seconds(self.parts.job.spec().join_deadline);
+        let deadline = self.hand.now() + seconds(self.operator.terms.join_deadline);
         let grace = self.parts.settings.reconnect_grace;
         loop {
             let now = self.hand.now();
@@ -227,7 +234,9 @@ impl Lead {
             // Nothing begins without the other servers and the root, which may have gone since the round was offered.
             let root = self.parts.job.spec().root();
             let has_needed = self.has_needed() && root.is_none_or(|root| joining.has(root));
-            if has_needed && (ready >= most || (ready >= least && now >= deadline)) {
+            // A choice is one of all that are here.
+            let is_full = ready >= most && self.parts.settings.choice == Choice::First;
+            if has_needed && (is_full || (ready >= least && now >= deadline)) {
                 return Ok(());
             }
             let refused = joining.refused.len();
@@ -269,6 +278,7 @@ impl Lead {
             };
             if let Some(input) = self.next_input(Some(until)).await? {
                 self.joining_input(number, input).await;
+                self.may_begin()?;
             }
         }
     }

@@ -55,7 +55,7 @@ impl Lead {
         if self.state.has_broken_off() && !self.ended.owes(name, hello.round) {
             return Err(self.job_failed());
         }
-        if let Some(refusal) = self.unfit(&link.peer) {
+        if let Some(refusal) = self.unfit(&link.peer).or_else(|| self.banned(name)) {
             return Err(refusal);
         }
         let older = self.members.get(name).map(|member| &member.link);

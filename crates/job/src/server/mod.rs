@@ -9,6 +9,7 @@
 
 mod beginning;
 mod board;
+mod choosing;
 mod collecting;
 mod conduct;
 mod delivery;
@@ -24,6 +25,7 @@ mod joining;
 mod link;
 mod members;
 mod opening;
+mod operator;
 mod owed;
 mod presence;
 mod released;
@@ -46,22 +48,27 @@ use tracing::warn;
 
 use crate::actor::{Actor, Hand, Now, Ticket, Time};
 use crate::falling::Falling;
+use crate::orders::Terms;
 use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::StoredJob;
 pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
 use board::Board;
+use choosing::Turns;
 use conduct::Conduct;
 use departed::Departed;
 use ended::Ended;
 pub use face::{
-    Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Who,
+    Choice, Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings,
+    Who,
 };
 use hidden::SealedModel;
 use joining::Joining;
 pub use members::LONGEST_LOCATION;
 use members::Member;
 use opening::Opening;
+use operator::Operator;
+pub use operator::Standing;
 use presence::Presence;
 use released::Opened;
 use running::Running;
@@ -101,20 +108,21 @@ impl JobServer {
         for round in &stored.interrupted {
             warn!(job = %spec.job, round, "aborted: the coordinator was restarted");
         }
-        let mut rounds = parts.store.rounds(&spec.job, 1)?;
-        let met = !rounds.is_empty();
-        let latest = rounds.pop();
+        let rounds = parts.store.rounds(&spec.job, ROUNDS_READ)?;
+        let (met, turns) = (!rounds.is_empty(), Turns::stored(&rounds));
+        let latest = rounds.into_iter().next();
         parts
             .store
             .set_job_state(&spec.job, JobState::Running, "")?;
-        let status = first_status(&parts, latest);
+        let operator = Operator::stored(spec, &stored.operator).map_err(JobError::System)?;
+        let status = first_status(&parts, operator.terms, latest);
         // Whatever comes for rounds before the restart comes too late.
         let gate = Gate::closed(stored.next_round.saturating_sub(1));
         let board = Board::new(gate, status);
         let told = board.clone();
         let actor = Actor::start(entropy, now, |hand| {
-            let lead = Lead::new(parts, stored, told, hand);
-            Lead { met, ..lead }.run()
+            let lead = Lead::new(parts, stored, operator, told, hand);
+            Lead { met, turns, ..lead }.run()
         });
         Ok(Self { actor, board })
     }
@@ -160,8 +168,11 @@ impl JobServer {
     }
 }
 
+/// Rounds that a coordinator reads that goes on with a job, for the turns of its parties.
+const ROUNDS_READ: u32 = 100;
+
 /// What can be told of a job before it goes on.
-fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
+fn first_status(parts: &Parts, terms: Terms, latest: Option<RoundReport>) -> JobStatus {
     let spec = parts.job.spec();
     JobStatus {
         job: spec.job.clone(),
@@ -169,7 +180,7 @@ fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
         reason: String::new(),
         protocol: spec.protocol.to_string(),
         rounds_done: 0,
-        rounds: spec.rounds.into(),
+        rounds: terms.rounds.into(),
         model_version: 0,
         model_hash: String::new(),
         connected: Vec::new(),
@@ -182,6 +193,9 @@ fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
         lost: Vec::new(),
         left: BTreeMap::new(),
         round: latest,
+        held: String::new(),
+        ready: Vec::new(),
+        banned: BTreeMap::new(),
     }
 }
 
@@ -219,6 +233,10 @@ struct Lead {
     done_here: u64,
     /// Whether the round before was a key set-up.
     after_key_setup: bool,
+    /// What operators have ordered.
+    operator: Operator,
+    /// Who took part in which round.
+    turns: Turns,
     /// The current model as a party sealed it, where the coordinator does not know it.
     sealed_model: SealedModel,
     /// What members did wrong.
@@ -260,7 +278,13 @@ struct Lead {
 
 impl Lead {
     /// A job as the store has it.
-    fn new(parts: Parts, stored: StoredJob, board: Arc<Board>, hand: Hand<Input, Effect>) -> Self {
+    fn new(
+        parts: Parts,
+        stored: StoredJob,
+        operator: Operator,
+        board: Arc<Board>,
+        hand: Hand<Input, Effect>,
+    ) -> Self {
         let now = hand.now();
         let corrupt = parts.job.spec().corrupt_parties();
         let (conduct, begun) = recalled(&parts, &stored.conduct, corrupt);
@@ -292,6 +316,8 @@ impl Lead {
             met: false,
             done_here: 0,
             after_key_setup: false,
+            operator,
+            turns: Turns::default(),
             sealed_model: SealedModel::default(),
             changed: now,
             patience: now,
@@ -334,6 +360,8 @@ enum Halt {
     /// The round gave no result because of something that will pass, as a server that was started again: no round counts
     /// as failed, and the job waits for whom or what is named.
     Waits { whom: String, reason: String },
+    /// Operators want no round to begin, for this reason.
+    Held(String),
     /// The result of the round must not be opened; that of a round of other parties may be.
     Unopened(String),
     /// The job ends without being done.
@@ -347,7 +375,10 @@ impl Halt {
     fn reason(&self) -> &str {
         match self {
             Self::Stop => "the coordinator was stopped",
-            Self::Aborted(reason) | Self::Unopened(reason) | Self::Ended(reason) => reason,
+            Self::Aborted(reason)
+            | Self::Held(reason)
+            | Self::Unopened(reason)
+            | Self::Ended(reason) => reason,
             Self::Missed { reason, .. } | Self::Waits { reason, .. } => reason,
             Self::Broken(_) => "the coordinator cannot go on",
         }

@@ -210,7 +210,7 @@ impl Lead {
 
     /// Until all have opened; or who has not.
     async fn collect_nonces(&mut self, number: u64) -> Result<(), Halt> {
-        let time = self.parts.job.spec().stage_deadline;
+        let time = self.operator.terms.stage_deadline;
         let deadline = self.hand.now() + seconds(time);
         let grace = self.parts.settings.reconnect_grace;
         loop {
@@ -246,6 +246,7 @@ impl Lead {
             }
             if let Some(input) = self.next_input(Some(until)).await? {
                 self.opening_input(number, input).await;
+                self.may_begin()?;
             }
         }
     }

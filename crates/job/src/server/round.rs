@@ -34,7 +34,10 @@ impl Lead {
                 report.key_setup = round.kind() == RoundKind::KeySetup;
                 self.after_key_setup = report.key_setup;
                 self.start_round(round.clone(), report.clone());
-                let result = self.run_stages(round).await;
+                let result = match self.write_began().await {
+                    Ok(()) => self.run_stages(round).await,
+                    Err(halt) => Err(halt),
+                };
                 if let Some(running) = &self.running {
                     report = running.report.clone();
                 }
@@ -77,7 +80,12 @@ impl Lead {
         for name in &names {
             self.settle(name);
         }
-        let running = Running::new(round.clone(), self.model.name(), report);
+        let running = Running::new(
+            round.clone(),
+            self.model.name(),
+            report,
+            self.operator.terms,
+        );
         self.running = Some(running);
         // Who was still waited for while the round was offered is no news any more.
         self.publish(self.current_report());
@@ -92,6 +100,15 @@ impl Lead {
                 }
             }
         }
+    }
+
+    /// Writes down that the round has its parties: whoever reads the store sees that they train, and who.
+    async fn write_began(&self) -> Result<(), Halt> {
+        let Some(report) = self.current_report() else {
+            return Ok(());
+        };
+        self.stored(move |store, job| store.round_began(job, &report))
+            .await
     }
 
     /// The other servers are told of the round.
@@ -157,12 +174,13 @@ impl Lead {
     async fn run_stage(&mut self, round: &Round, server: Server) -> Result<Collecting, Halt> {
         let (begun, waiting) = (self.hand.now(), server.waiting());
         let mut stage = Collecting::new(server, &*self.parts.shelves);
-        let step = round.plan().answer(waiting.stage);
-        let time = step.map_or(round.job().spec().stage_deadline, |step| step.deadline);
+        let running = self.running.as_ref();
+        let time = running.map_or(0.0, |running| running.deadline(waiting.stage));
         let deadline = self.hand.now() + seconds(time);
         let grace = self.parts.settings.reconnect_grace;
         let number = round.number();
-        self.with_running(|running| running.begin_stage(&waiting));
+        let began_ms = self.hand.unix_millis();
+        self.with_running(|running| running.begin_stage(&waiting, began_ms));
         self.publish(self.current_report());
         loop {
             self.needs_servers()?;
@@ -433,13 +451,15 @@ impl Lead {
 
     /// Lets the answers of a stage in.
     fn open_gate(&self, round: &Round, stage: u8) {
-        let members = self.running.as_ref().map(|running| running.members(stage));
+        let running = self.running.as_ref();
+        let members = running.map(|running| running.members(stage));
+        let time = running.map_or(0.0, |running| running.deadline(stage));
         let step = round.plan().answer(stage);
         self.board.set_gate(Gate {
             round: round.number(),
             stage: stage.into(),
             limit: step.map_or(0, |step| step.largest),
-            time: seconds(step.map_or(0.0, |step| step.deadline)),
+            time: seconds(time),
             members: Arc::new(members.unwrap_or_default()),
         });
     }

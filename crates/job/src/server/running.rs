@@ -17,6 +17,7 @@ use super::failed::Lost;
 use super::owed::Owed;
 use super::shared::Shared;
 use crate::actor::Time;
+use crate::orders::Terms;
 use crate::report::{Bytes, RoundReport, RoundState, StageReport};
 use crate::{hex, pb};
 
@@ -28,6 +29,8 @@ pub(crate) struct Running {
     round: Arc<Round>,
     /// Its beginning, with the certificates of all members in the order of the roster.
     start: pb::RoundStart,
+    /// The job's terms as it began.
+    terms: Terms,
     beginnings: Beginnings,
     names: Vec<Arc<str>>,
     places: Vec<Place>,
@@ -86,7 +89,7 @@ pub(super) enum Standing<'a> {
 }
 
 impl Running {
-    pub fn new(round: Arc<Round>, model: pb::ModelName, report: RoundReport) -> Self {
+    pub fn new(round: Arc<Round>, model: pb::ModelName, report: RoundReport, terms: Terms) -> Self {
         let members = round.roster().members().iter();
         let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
         Self {
@@ -101,7 +104,8 @@ impl Running {
             stage: 0,
             missing: BTreeSet::new(),
             answers: 0,
-            start: complete_start(&round, model),
+            start: complete_start(&round, model, terms),
+            terms,
             beginnings: Beginnings::default(),
             round,
             names,
@@ -117,6 +121,11 @@ impl Running {
     /// The beginning of the round for a connection, of which the stages before this one were answered.
     pub fn beginning_for(&mut self, answers_taken: u32, shown: &mut Shown) -> Arc<Shared> {
         self.beginnings.start(&self.start, answers_taken, shown)
+    }
+
+    /// Seconds for the answers to a stage.
+    pub fn deadline(&self, stage: u8) -> f64 {
+        self.terms.deadline(self.round.plan().answer(stage))
     }
 
     pub fn number(&self) -> u64 {
@@ -216,7 +225,7 @@ impl Running {
     }
 
     /// A stage begins; those who left the round earlier are not waited for.
-    pub fn begin_stage(&mut self, waiting: &Waiting) {
+    pub fn begin_stage(&mut self, waiting: &Waiting, began_ms: u64) {
         let parties = waiting.missing.iter().copied().map(Seat::from);
         let servers = waiting.servers.iter().copied().map(Seat::from);
         let missing = parties.chain(servers);
@@ -228,6 +237,7 @@ impl Running {
             required: waiting.required,
             bytes: BTreeMap::new(),
             dropped: BTreeMap::new(),
+            began_ms,
         });
     }
 
@@ -463,7 +473,7 @@ impl Running {
 }
 
 /// The beginning of a round with everything that anybody may need of it.
-fn complete_start(round: &Round, model: pb::ModelName) -> pb::RoundStart {
+fn complete_start(round: &Round, model: pb::ModelName, terms: Terms) -> pb::RoundStart {
     let members = round.roster().members();
     let participant = |member: &Member| pb::Participant {
         fingerprint: crate::fingerprint(&member.certificate).to_vec().into(),
@@ -479,6 +489,7 @@ fn complete_start(round: &Round, model: pb::ModelName) -> pb::RoundStart {
             .collect(),
         answers_taken: 0,
         numbers: Some(round.numbers().into()),
+        terms: terms.told(round.job().spec()),
         kind: match round.kind() {
             RoundKind::Sum => pb::RoundKind::Sum,
             RoundKind::KeySetup => pb::RoundKind::KeySetup,

@@ -82,6 +82,8 @@ impl Lead {
             Halt::Missed { whom, .. } => self.wait_for(&whom, Self::has_enough_others).await,
             Halt::Waits { whom, .. } => self.wait_for(&whom, |_| false).await,
             Halt::Unopened(reason) => self.wait_to_open(reason).await,
+            // The operators want it so.
+            Halt::Held(_) => Ok(()),
             Halt::Aborted(reason) => {
                 self.trouble.failed += 1;
                 let failed = self.trouble.failed;
@@ -218,6 +220,9 @@ impl Lead {
         while self.hand.now() < until && !is_over(self) {
             if let Some(input) = self.next_input(Some(until)).await? {
                 self.handle(input).await;
+            }
+            if self.running.is_none() && self.may_begin().is_err() {
+                break;
             }
         }
         Ok(())

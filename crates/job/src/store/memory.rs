@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blindsum_protocol::Job;
 
-use super::{Ending, FAULTS_KEPT, ShownFault, Store, StoredJob, other_spec};
+use super::{Ending, FAULTS_KEPT, ORDERS_KEPT, ShownFault, Store, StoredJob, other_spec};
+use crate::orders::OrderRecord;
 use crate::released::Release;
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::{Model, StoreError};
@@ -23,6 +24,8 @@ pub struct MemoryStore {
 #[derive(Clone)]
 pub(super) struct Kept {
     pub spec_hash: [u8; 32],
+    /// In JSON.
+    pub spec: String,
     pub state: JobState,
     pub reason: String,
     /// By version; the latest is the current one.
@@ -36,6 +39,9 @@ pub(super) struct Kept {
     pub events: Vec<Happened>,
     pub faults: Vec<ShownFault>,
     pub conduct: Vec<u8>,
+    pub operator: Vec<u8>,
+    /// The latest ones, oldest first.
+    pub orders: Vec<OrderRecord>,
 }
 
 /// An event that was recorded by [`Store::event`].
@@ -125,6 +131,7 @@ impl Kept {
     fn new(job: &Job, initial: &Model) -> Self {
         Self {
             spec_hash: *job.hash(),
+            spec: serde_json::to_string(job.spec()).unwrap_or_default(),
             state: JobState::Running,
             reason: String::new(),
             models: [(initial.version(), initial.clone())].into(),
@@ -135,6 +142,8 @@ impl Kept {
             events: Vec::new(),
             faults: Vec::new(),
             conduct: Vec::new(),
+            operator: Vec::new(),
+            orders: Vec::new(),
         }
     }
 
@@ -197,7 +206,7 @@ impl Store for MemoryStore {
             .entry(name.clone())
             .or_insert_with(|| Kept::new(job, initial));
         if kept.spec_hash != *job.hash() {
-            return Err(other_spec(job, &kept.spec_hash));
+            return Err(other_spec(job, &kept.spec_hash, &kept.spec));
         }
         let interrupted = kept.interrupt();
         let current = kept.models.last_key_value();
@@ -211,6 +220,7 @@ impl Store for MemoryStore {
             ending: kept.ending.clone(),
             conduct: kept.conduct.clone(),
             released: kept.released.clone(),
+            operator: kept.operator.clone(),
         })
     }
 
@@ -228,6 +238,15 @@ impl Store for MemoryStore {
                 && let Some((_, forgotten)) = kept.rounds.pop_first()
             {
                 kept.done_before += u64::from(gave_sum(&forgotten));
+            }
+            Ok(())
+        })
+    }
+
+    fn round_began(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            if let Some(round) = kept.rounds.get_mut(&report.number) {
+                *round = report.clone();
             }
             Ok(())
         })
@@ -329,5 +348,23 @@ impl Store for MemoryStore {
             kept.conduct = conduct.to_vec();
             Ok(())
         })
+    }
+
+    fn order(&self, job: &str, ordered: &[u8], record: &OrderRecord) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            kept.operator = ordered.to_vec();
+            kept.orders.push(record.clone());
+            let more = kept.orders.len().saturating_sub(ORDERS_KEPT);
+            kept.orders.drain(..more);
+            Ok(())
+        })
+    }
+
+    fn orders(&self, job: &str, most: u32) -> Result<Vec<OrderRecord>, StoreError> {
+        let latest = |kept: &Kept| {
+            let newest_first = kept.orders.iter().rev();
+            newest_first.take(most as usize).cloned().collect()
+        };
+        Ok(self.read(job, latest).unwrap_or_default())
     }
 }

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use blindsum_protocol::{Evidence, Job};
 use bytes::Bytes;
 
+use crate::orders::OrderRecord;
 use crate::released::Release;
 use crate::report::{JobState, RoundReport};
-use crate::{Model, StoreError, hex, pb};
+use crate::{Model, StoreError, difference, hex, pb};
 pub use memory::{Happened, MemoryStore};
 
 /// Where jobs, rounds and models are kept. Every call is one transaction.
@@ -29,6 +30,12 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// Reading or writing failed.
     fn begin_round(&self, job: &str, report: &RoundReport) -> Result<(), StoreError>;
+
+    /// Records how a round stands that goes on: that it has its parties.
+    ///
+    /// # Errors
+    /// Writing failed.
+    fn round_began(&self, job: &str, report: &RoundReport) -> Result<(), StoreError>;
 
     /// Records the end of a round. With it are recorded the model after the round and, if the round has a result, what
     /// its parties are told (`ending`), which replaces that of the round before.
@@ -98,6 +105,37 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// Writing failed.
     fn set_conduct(&self, job: &str, conduct: &[u8]) -> Result<(), StoreError>;
+
+    /// Records an order, and with it all that operators have ordered so far, in the coordinator's own form.
+    /// [`ORDERS_KEPT`] orders are kept of a job.
+    ///
+    /// # Errors
+    /// Writing failed.
+    fn order(&self, job: &str, ordered: &[u8], record: &OrderRecord) -> Result<(), StoreError>;
+
+    /// The latest `most` orders to a job, newest first.
+    ///
+    /// # Errors
+    /// Reading failed.
+    fn orders(&self, job: &str, most: u32) -> Result<Vec<OrderRecord>, StoreError>;
+}
+
+/// The number of orders of a job that a store keeps, the latest ones.
+pub const ORDERS_KEPT: usize = 1000;
+
+/// The error of a store that has the job with another specification, of this hash and, as JSON, of these fields.
+pub fn other_spec(job: &Job, hash: &[u8], stored: &str) -> StoreError {
+    // Where what is stored cannot be read nothing is known of it.
+    let differences = serde_json::from_str(stored).map_or_else(
+        |_| Vec::new(),
+        |stored| difference::differences(&stored, job.spec()),
+    );
+    StoreError::OtherSpec {
+        job: job.spec().job.clone(),
+        stored: hex(hash),
+        given: hex(job.hash()),
+        differences,
+    }
 }
 
 /// The number of faults of a job that a store keeps, and of claims as many.
@@ -138,15 +176,6 @@ impl ShownFault {
     }
 }
 
-/// The error of a store that has another job of this name.
-fn other_spec(job: &Job, stored: &[u8]) -> StoreError {
-    StoreError::OtherSpec {
-        job: job.spec().job.clone(),
-        stored: hex(stored),
-        given: hex(job.hash()),
-    }
-}
-
 /// A job, as it is in the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredJob {
@@ -166,6 +195,8 @@ pub struct StoredJob {
     pub conduct: Vec<u8>,
     /// Results that servers have begun to open, oldest first.
     pub released: Vec<Release>,
+    /// What operators have ordered, as [`Store::order`] was given it; empty if they have ordered nothing.
+    pub operator: Vec<u8>,
 }
 
 /// What the parties of a round with a result are told. It is stored, so that every party whose update is in the sum

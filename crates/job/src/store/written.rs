@@ -45,6 +45,14 @@ struct StoredBytes {
     /// Results that servers have begun to open, each in JSON.
     #[prost(string, repeated, tag = "12")]
     released: Vec<String>,
+    #[prost(bytes = "vec", tag = "13")]
+    operator: Vec<u8>,
+    /// Each in JSON.
+    #[prost(string, repeated, tag = "14")]
+    orders: Vec<String>,
+    /// The specification in JSON; empty in bytes of an earlier version.
+    #[prost(string, tag = "15")]
+    spec: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -124,7 +132,7 @@ impl MemoryStore {
             return Err(damaged(format!("form {other}, this program reads {known}")));
         }
         if stored.spec_hash != job.hash() {
-            return Err(other_spec(job, &stored.spec_hash));
+            return Err(other_spec(job, &stored.spec_hash, &stored.spec));
         }
         let kept = Kept::from_stored(job, stored)?;
         let store = Self::new(models_kept);
@@ -145,6 +153,7 @@ impl Kept {
         let json = |error: serde_json::Error| failed(error.to_string());
         let rounds = self.rounds.values().map(serde_json::to_string);
         let released = self.released.iter().map(serde_json::to_string);
+        let orders = self.orders.iter().map(serde_json::to_string);
         let stored = StoredBytes {
             version: VERSION,
             spec_hash: self.spec_hash.to_vec(),
@@ -158,6 +167,9 @@ impl Kept {
             done_before: self.done_before,
             conduct: self.conduct.clone(),
             released: released.collect::<Result<_, _>>().map_err(json)?,
+            operator: self.operator.clone(),
+            orders: orders.collect::<Result<_, _>>().map_err(json)?,
+            spec: self.spec.clone(),
         };
         Ok(stored.encode_to_vec())
     }
@@ -171,6 +183,8 @@ impl Kept {
         });
         let released = stored.released.iter();
         let released = released.map(|release| serde_json::from_str(release).map_err(damaged));
+        let orders = stored.orders.iter();
+        let orders = orders.map(|order| serde_json::from_str(order).map_err(damaged));
         Ok(Self {
             spec_hash: *job.hash(),
             state,
@@ -183,6 +197,9 @@ impl Kept {
             done_before: stored.done_before,
             conduct: stored.conduct,
             released: released.collect::<Result<_, _>>()?,
+            operator: stored.operator,
+            orders: orders.collect::<Result<_, StoreError>>()?,
+            spec: stored.spec,
         })
     }
 }

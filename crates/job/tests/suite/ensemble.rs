@@ -16,10 +16,11 @@ use blindsum_crypto::sign::{Algorithm, IdentityKey};
 use blindsum_job::JobError;
 use blindsum_job::actor::{Now, Time};
 use blindsum_job::follower;
+use blindsum_job::orders::{Change, Command, Order, OrderId};
 use blindsum_job::party::{self, Identity, JobParty, LinkId, Say};
 use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::report::RoundState;
-use blindsum_job::server::JobServer;
+use blindsum_job::server::{Input, JobServer};
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{Job, JobSpec, ServerIndex, ServerRole};
 use rand_chacha::ChaCha20Rng;
@@ -93,6 +94,8 @@ pub struct Ensemble {
     pub vectors: BTreeSet<(usize, u64)>,
     /// Whether the coordinator says another version of the model to the other servers in each round.
     pub lies_of_version: bool,
+    /// Whether the coordinator says nothing of what operators have changed of the job.
+    pub hides_terms: bool,
     /// Whether the records of the first party can be written no more.
     pub full: Arc<AtomicBool>,
     /// The smallest cohort that the policy of the first party takes.
@@ -181,6 +184,7 @@ impl Ensemble {
             opened: BTreeMap::new(),
             vectors: BTreeSet::new(),
             lies_of_version: false,
+            hides_terms: false,
             full: Arc::default(),
             min_cohort: 2,
             mask_memory: 0,
@@ -211,6 +215,22 @@ impl Ensemble {
             "the job is not done after {MOST_STEPS} steps: {:?}",
             self.server.status()
         );
+    }
+
+    /// An operator gives the job so many rounds.
+    pub fn extend(&mut self, rounds: u32) {
+        let change = Change {
+            rounds: Some(rounds),
+            ..Change::default()
+        };
+        let order = Order {
+            command: Command::Extend(change),
+            by: "olga".into(),
+            reason: "a test".into(),
+        };
+        let id = OrderId(rounds.into());
+        self.server.handle(self.now, Input::Order { id, order });
+        self.serve();
     }
 
     /// Lets things happen until a round is under way.

@@ -190,6 +190,8 @@ pub fn open(
             reconnect_grace: Duration::from_secs(2),
             chunk_timeout: Duration::from_secs(5),
             failed_rounds: 3,
+            choice: server::Choice::First,
+            change: 1,
         },
     };
     JobServer::open(parts, now, [lives; 32]).unwrap()

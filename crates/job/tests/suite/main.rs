@@ -15,6 +15,7 @@ mod kept;
 mod membership;
 mod nonces;
 mod opening;
+mod orders;
 mod party;
 mod recorded;
 mod releases;

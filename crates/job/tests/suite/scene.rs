@@ -10,12 +10,13 @@ use blindsum_crypto::sign::Algorithm;
 use blindsum_job::JobError;
 use blindsum_job::actor::{Now, Time};
 use blindsum_job::membership::Lease;
+use blindsum_job::orders::{Command, Order, OrderError, OrderId, Outcome};
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, PartyFrame};
 use blindsum_job::report::JobState;
 use blindsum_job::server::{
-    CurrentTimes, Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Say, Settings,
-    Shared,
+    Choice, CurrentTimes, Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Say,
+    Settings, Shared,
 };
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_protocol::{Job, JobSpec, Message};
@@ -62,6 +63,8 @@ pub struct Scene {
     pub shared: Vec<Arc<Shared>>,
     /// Who has a lease.
     pub leased: BTreeSet<Arc<str>>,
+    /// What became of orders.
+    outcomes: Vec<(OrderId, Result<Outcome, OrderError>)>,
     /// How the job ended.
     pub over: Option<Result<(), JobError>>,
     /// Whether work ends without being done.
@@ -104,6 +107,7 @@ impl Scene {
             said: Vec::new(),
             shared: Vec::new(),
             leased: BTreeSet::new(),
+            outcomes: Vec::new(),
             over: None,
             lose_work: false,
             off_by: 0,
@@ -185,6 +189,28 @@ impl Scene {
         self.carry_out();
     }
 
+    /// An operator orders something; gives what becomes of it.
+    pub fn order(&mut self, command: Command) -> Result<Outcome, OrderError> {
+        let id = OrderId(self.outcomes.len() as u64);
+        let order = Order {
+            command,
+            by: "olga".into(),
+            reason: "a test".into(),
+        };
+        self.give(Input::Order { id, order });
+        assert_eq!(
+            self.outcomes.len() as u64,
+            id.0 + 1,
+            "one answer for each order"
+        );
+        let (of, outcome) = self.outcomes.last_mut().unwrap();
+        assert_eq!(*of, id);
+        let stopping = OrderError::Stopping {
+            job: "taken".into(),
+        };
+        std::mem::replace(outcome, Err(stopping))
+    }
+
     /// The lease of a party runs out.
     pub fn lose_lease(&mut self, party: usize) {
         let name = self.parties[party].peer().name;
@@ -222,6 +248,10 @@ impl Scene {
                 }
                 Effect::Over(result) => {
                     self.over = Some(result);
+                    continue;
+                }
+                Effect::Ordered { id, outcome } => {
+                    self.outcomes.push((id, outcome));
                     continue;
                 }
                 Effect::Letter { to, .. } => panic!("a letter to {to}"),
@@ -372,6 +402,8 @@ fn open(
             reconnect_grace: Duration::from_secs(5),
             chunk_timeout: Duration::from_secs(30),
             failed_rounds: 3,
+            choice: Choice::First,
+            change: 1,
         },
     };
     JobServer::open(parts, now, [seed; 32]).unwrap()

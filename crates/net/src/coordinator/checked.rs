@@ -31,6 +31,17 @@ pub(super) fn check_room(job: &Job, limits: &Limits, room: Room) -> Result<Room,
     Ok(room.without(job, Task::Coordinator))
 }
 
+/// Checks one more job, for which there is so much room.
+pub(super) fn check_added(
+    config: JobConfig,
+    limits: &Limits,
+    room: Room,
+) -> Result<CheckedJob, NetError> {
+    let checked = check_within(vec![config], limits, room)?;
+    let none = || NetError::config("jobs", "there must be a job");
+    checked.into_iter().next().ok_or_else(none)
+}
+
 fn check_within(
     configs: Vec<JobConfig>,
     limits: &Limits,

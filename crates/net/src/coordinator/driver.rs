@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use blindsum_job::JobError;
 use blindsum_job::actor::Ticket;
+use blindsum_job::orders::{Order, OrderError, OrderId, Outcome};
 use blindsum_job::server::{self as job, Effect, Gate, Input, JobServer, LinkId, Peer, Say};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -35,6 +36,11 @@ pub(crate) enum Event {
         hello: pb::Hello,
         outbox: Outbox<CoordinatorFrame>,
         admitted: oneshot::Sender<Result<(), pb::Refused>>,
+    },
+    /// An operator orders something.
+    Order {
+        order: Order,
+        answer: oneshot::Sender<Result<Outcome, OrderError>>,
     },
     /// Anything else.
     Input(Input),
@@ -88,6 +94,11 @@ pub(crate) struct Driver {
     server: JobServer,
     clock: Clock,
     connections: BTreeMap<LinkId, Connection>,
+    /// The orders that were not answered yet, and the number of orders.
+    orders: (
+        BTreeMap<OrderId, oneshot::Sender<Result<Outcome, OrderError>>>,
+        u64,
+    ),
     /// The servers that compute with this one, where there are any.
     computing: Option<Computing>,
     /// The leases of its parties.
@@ -127,6 +138,7 @@ impl Driver {
             server,
             clock,
             connections: BTreeMap::new(),
+            orders: Default::default(),
             computing,
             members,
             working: None,
@@ -261,6 +273,12 @@ impl Driver {
                 }
             }
             Effect::Lease(word) => self.members.leases.carry_out(self.clock.now().time, word),
+            Effect::Ordered { id, outcome } => {
+                if let Some(answer) = self.orders.0.remove(&id) {
+                    // Perhaps nobody waits for it any more.
+                    let _ = answer.send(outcome);
+                }
+            }
             Effect::Over(end) => return ControlFlow::Break(end),
         }
         ControlFlow::Continue(())
@@ -313,6 +331,12 @@ impl Driver {
                 self.connections
                     .insert(link, Connection { outbox, admitted });
                 Input::Connected { link, peer, hello }
+            }
+            Event::Order { order, answer } => {
+                let id = OrderId(self.orders.1);
+                self.orders.1 += 1;
+                self.orders.0.insert(id, answer);
+                Input::Order { id, order }
             }
             Event::Input(input) => {
                 if let Input::Lost { link, .. } = &input {

@@ -15,6 +15,9 @@
 //! membership_ca = "etcd-ca.pem"     # the job's CA where it is left out
 //! servers = ["https://a:9443", "https://b:9443", "https://c:9443"]   # only for jobs whose servers compute together
 //! stop_when_done = false
+//! choice = "turns"                  # of parties where more are ready than a round takes: first, turns or random
+//! change = 2                        # parties that a choice changes at once, at least
+//! admin = "127.0.0.1:9444"          # optional: where operators see how jobs stand and give orders
 //!
 //! [limits]                          # optional, every field too
 //! connections = 4096
@@ -40,18 +43,18 @@
 use std::path::{Path, PathBuf};
 
 use blindsum_protocol::JobSpec;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::checked::check_room;
 use super::first_model::read_model;
-use super::{Config, JobConfig};
+use super::{Choice, Config, JobConfig};
 use crate::follower::FollowerConfig;
 use crate::paths::{check_path, check_store, read_text};
 use crate::{CredentialFiles, Credentials, Limits, Membership, NetError, Passphrase, Room};
 
 /// A configuration as it is written in a file, before the files that it names are read.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConfigFile {
     /// Where to listen.
@@ -84,6 +87,12 @@ pub struct ConfigFile {
     pub state_dir: Option<PathBuf>,
     /// Whether to stop when every job is over.
     pub stop_when_done: bool,
+    /// Where operators see how jobs stand and give orders.
+    pub admin: Option<String>,
+    /// Which parties take part where more are ready than a round takes: `first`, `turns` or `random`.
+    pub choice: Choice,
+    /// How many parties `turns` and `random` change at once, at least.
+    pub change: u32,
     /// Limits for parties.
     pub limits: Limits,
     /// The jobs: the fields of a [`JobSpec`], `initial_model` and `results`.
@@ -112,6 +121,9 @@ impl Default for ConfigFile {
             server: 0,
             state_dir: None,
             stop_when_done: false,
+            admin: None,
+            choice: Choice::First,
+            change: 1,
             limits: Limits::default(),
             jobs: Vec::new(),
             program: Table::new(),
@@ -168,6 +180,9 @@ impl ConfigFile {
             servers: self.servers,
             limits: self.limits,
             stop_when_done: self.stop_when_done,
+            admin: self.admin,
+            choice: self.choice,
+            change: self.change,
         })
     }
 
@@ -185,6 +200,9 @@ impl ConfigFile {
         }
         if self.store.is_some() {
             return refused("store", "only a coordinator has one: leave it out");
+        }
+        if self.admin.is_some() {
+            return refused("admin", "only a coordinator has one: leave it out");
         }
         let Some(state_dir) = self.state_dir else {
             return refused("state_dir", "is missing: no round may come twice");
@@ -293,7 +311,25 @@ impl ConfigFile {
         Ok(jobs)
     }
 
-    fn written_jobs(&self) -> Result<Vec<WrittenJob>, NetError> {
+    /// The fields, other than limits and jobs, that have another value there.
+    pub(super) fn differing(&self, other: &Self) -> Vec<String> {
+        let fields = |of: &Self| {
+            let of = Self {
+                limits: Limits::default(),
+                jobs: Vec::new(),
+                ..of.clone()
+            };
+            let fields = serde_json::to_value(&of).unwrap_or_default();
+            fields.as_object().cloned().unwrap_or_default()
+        };
+        let (fields, others) = (fields(self), fields(other));
+        let differs = fields
+            .into_iter()
+            .filter(|(name, value)| others.get(name) != Some(value));
+        differs.map(|(name, _)| name).collect()
+    }
+
+    pub(super) fn written_jobs(&self) -> Result<Vec<WrittenJob>, NetError> {
         let read = |(i, table): (usize, &Table)| {
             job(table.clone(), &self.folder).map_err(|error| of_job(i, error))
         };
@@ -302,7 +338,7 @@ impl ConfigFile {
 }
 
 /// An error with the place of its job in the file.
-fn of_job(i: usize, error: NetError) -> NetError {
+pub(super) fn of_job(i: usize, error: NetError) -> NetError {
     match error {
         NetError::Config { field, rule } => NetError::config(format!("jobs.{i}: {field}"), rule),
         other => other,
@@ -310,14 +346,14 @@ fn of_job(i: usize, error: NetError) -> NetError {
 }
 
 /// A job as the file has it, before the model that it names is read.
-struct WrittenJob {
-    spec: JobSpec,
+pub(super) struct WrittenJob {
+    pub spec: JobSpec,
     initial_model: Option<PathBuf>,
     results: Option<PathBuf>,
 }
 
 impl WrittenJob {
-    fn read(self, limits: &Limits, room: &mut Room) -> Result<JobConfig, NetError> {
+    pub fn read(self, limits: &Limits, room: &mut Room) -> Result<JobConfig, NetError> {
         let initial_model = match &self.initial_model {
             None => None,
             Some(path) => {

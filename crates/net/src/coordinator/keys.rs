@@ -20,9 +20,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::Shared;
 use super::driver::{Event, JobHandle};
 use super::reading::{End, Inbound, Reader};
+use super::shared::Shared;
 use crate::connect::PAUSES;
 use crate::follower::{Driver, Event as ServiceEvent, Inbox};
 use crate::outbox::{Outbox, send_all};
@@ -80,9 +80,9 @@ impl KeyService {
         let link = Link {
             job: handle,
             peer,
-            memory: Memory::new(shared.limits.message_memory),
+            memory: Memory::new(shared.limits().message_memory),
             paces: Paces::default(),
-            chunk_timeout: seconds(shared.limits.chunk_timeout),
+            chunk_timeout: seconds(shared.limits().chunk_timeout),
         };
         Ok(Some(Self { driver, link }))
     }

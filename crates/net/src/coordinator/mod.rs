@@ -4,50 +4,56 @@
 //! and `session` speak with one party each: `reading` reads what it sends. `driver` hands what they read to the job, and
 //! carries out what the job asks for.
 
+mod admin;
 mod checked;
+mod configured;
+mod control;
 mod driver;
 mod file;
 mod first_model;
+mod hosting;
 mod keys;
 mod origin;
 mod reading;
+mod reloading;
 mod service;
 mod session;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use blindsum_encode::Reals;
-use blindsum_job::server::{JobServer, Parts, Settings};
 use blindsum_protocol::{Job, JobSpec, ServerIndex};
 use tokio::sync::{broadcast, watch};
-use tokio::task::JoinSet;
 use tracing::info;
 
 pub use crate::address::check_address;
-use crate::computing::{Door, LineDoor, LineParts, Lines};
+use crate::computing::Door;
 use crate::limits::Limits;
-use crate::membership::{Members, Membership, Place};
+use crate::membership::{Membership, Place};
 use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
-use crate::results::ResultFiles;
 use crate::servers::Servers;
 use crate::serving::{listen, make_room, serve};
-use crate::store::{SqliteStore, Store};
-use crate::system::{Clock, entropy};
+use crate::store::{SqliteStore, Store, StoreReader};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
 use crate::{NetError, seconds};
+pub use admin::{Description, Ended};
+pub use blindsum_job::server::Choice;
 use checked::{CheckedJob, check_jobs};
-use driver::{Computing, Driver};
+pub use control::Control;
 pub use file::ConfigFile;
-use keys::KeyService;
+use hosting::{Host, Jobs, Tasks};
 pub use origin::{ModelOrigin, Origin};
-use service::{Doorway, Jobs, ServedJob, Service};
+pub use reloading::Reloaded;
+use service::{Doorway, Service};
+use shared::Shared;
 
 /// The configuration of a coordinator.
 pub struct Config {
@@ -68,6 +74,12 @@ pub struct Config {
     pub limits: Limits,
     /// Whether to stop once every job is done or has failed.
     pub stop_when_done: bool,
+    /// Which parties take part where more are ready than a round takes.
+    pub choice: Choice,
+    /// How many parties a choice by turns or at random changes at once, at least.
+    pub change: u32,
+    /// The address at which operators see how jobs stand and give orders; none where nobody may from outside.
+    pub admin: Option<String>,
 }
 
 /// The configuration of one job.
@@ -84,14 +96,13 @@ pub struct JobConfig {
 /// A running coordinator. Dropping it stops it without goodbyes; [`Coordinator::stop`] tells the parties.
 pub struct Coordinator {
     address: SocketAddr,
+    admin: Option<SocketAddr>,
     hosts: Vec<String>,
     side: Arc<Renewed<CoordinatorSide>>,
-    jobs: Jobs,
-    starts: BTreeMap<String, ModelOrigin>,
+    host: Arc<Host>,
+    control: Control,
     stopping: watch::Sender<bool>,
-    tasks: JoinSet<Result<(), NetError>>,
     stop_when_done: bool,
-    farewell: Duration,
 }
 
 /// A coordinator that is starting.
@@ -117,12 +128,16 @@ pub async fn run(
 }
 
 impl Coordinator {
-    /// Checks all that [`start`](Self::start) does, except the store and the address. Gives the number of jobs.
+    /// Checks all that [`start`](Self::start) does, except that the address can be listened on and the store be written. Gives
+    /// the number of jobs.
     ///
     /// # Errors
     /// The first error found.
     pub fn check(config: Config) -> Result<usize, NetError> {
         check_address("listen", &config.listen)?;
+        if let Some(admin) = &config.admin {
+            check_address("admin", admin)?;
+        }
         let judged = judge(
             &config.limits,
             config.credentials,
@@ -130,6 +145,12 @@ impl Coordinator {
             config.jobs,
             &config.servers,
         )?;
+        if let Some(path) = config.store.filter(|path| path.exists()) {
+            let reader = StoreReader::open(&path)?;
+            for checked in &judged.jobs {
+                reader.check_job(&checked.job)?;
+            }
+        }
         Ok(judged.jobs.len())
     }
 
@@ -144,6 +165,9 @@ impl Coordinator {
 
     async fn begin(config: Config) -> Result<Self, NetError> {
         check_address("listen", &config.listen)?;
+        if let Some(admin) = &config.admin {
+            check_address("admin", admin)?;
+        }
         crate::paths::check_store(config.store.as_deref())?;
         let limits = config.limits.clone();
         let Judged {
@@ -165,40 +189,50 @@ impl Coordinator {
         make_room(&limits);
         let listener = listen(&config.listen).await?;
         let address = listener.local_addr().map_err(NetError::system)?;
+        let admin = match &config.admin {
+            Some(admin) => Some(listen(admin).await?),
+            None => None,
+        };
         let (stopping, stop) = watch::channel(false);
         let shared = Shared {
             spools: Arc::new(Spools::new(limits.relay_memory, config.store.as_deref())),
             store,
             side: side.clone(),
-            limits: limits.clone(),
+            limits: RwLock::new(limits.clone()),
             servers: servers.clone(),
+            choice: (config.choice, config.change),
             stopping: stop.clone(),
         };
-        let mut tasks = JoinSet::new();
-        let (mut served, mut doors, mut starts) =
-            (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (served, tasks, mut doors) = (Jobs::default(), Tasks::default(), BTreeMap::new());
+        let host = Arc::new(Host {
+            shared,
+            place,
+            jobs: served.clone(),
+            tasks: tasks.clone(),
+        });
+        let count = jobs.len();
         for checked in jobs {
             let name = checked.job.spec().job.clone();
-            let of = checked.job.clone();
-            let given = checked.initial.as_ref().map(|model| *model.hash());
-            let members = Members::open(&place, &name, &limits).await?;
-            let (driver, job, door) = open_job(checked, &shared, members)?;
-            let start = ModelOrigin::of(&of, given, &job.status.borrow());
-            info!(job = %name, from = start.origin.as_str(), version = start.version, hash = %start.hash,
-                "the model that the job starts from");
-            starts.insert(name.clone(), start);
-            tasks.spawn(driver.run());
-            if let Some(service) = KeyService::of(&of, job.handle.clone(), &shared)? {
-                tasks.spawn(service.run());
-            }
-            doors.extend(door.map(|door| (name.clone(), door)));
-            served.insert(name, job);
+            let door = host.take_up(checked).await?;
+            doors.extend(door.map(|door| (name, door)));
         }
-        let jobs: Jobs = Arc::new(served);
-        let service = Service::new(jobs.clone(), limits.clone(), side.anchor().clone());
-        let (hosts, farewell) = (side.current().hosts.clone(), seconds(limits.farewell));
+        let service = Service::new(served, limits.clone(), side.anchor().clone());
+        let hosts = side.current().hosts.clone();
         let door = Door::new(doors, None, side.anchor().clone(), &limits);
         let doorway = Doorway::new(service, door);
+        let control = Control::new(&host, Reload::of(side.clone()));
+        let admin = match admin {
+            Some(listener) => {
+                let address = listener.local_addr().map_err(NetError::system)?;
+                let stop = stopping.subscribe();
+                let (control, limits) = (control.clone(), limits.clone());
+                let served = admin::serve(listener, side.clone(), control, limits, stop);
+                tasks.spawn(served);
+                info!(%address, "operators are let in");
+                Some(address)
+            }
+            None => None,
+        };
         tasks.spawn(serve(
             listener,
             side.clone(),
@@ -207,23 +241,27 @@ impl Coordinator {
             doorway,
             stop,
         ));
-        info!(%address, ?hosts, jobs = jobs.len(), "coordinator listening");
+        info!(%address, ?hosts, jobs = count, "coordinator listening");
         Ok(Self {
             address,
+            admin,
             hosts,
             side,
-            jobs,
-            starts,
+            host,
+            control,
             stopping,
-            tasks,
             stop_when_done: config.stop_when_done,
-            farewell,
         })
     }
 
     /// The address at which parties can connect.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address at which operators can connect, if there is one.
+    pub fn admin(&self) -> Option<SocketAddr> {
+        self.admin
     }
 
     /// The host names and addresses of the coordinator's certificate. Parties must connect to one of them.
@@ -237,25 +275,31 @@ impl Coordinator {
         Reload::of(self.side.clone())
     }
 
+    /// Gives a way to give orders to the coordinator's jobs.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
     /// The model that a job starts from; `None` if the job is not served here.
-    pub fn starts_from(&self, job: &str) -> Option<&ModelOrigin> {
-        self.starts.get(job)
+    pub fn starts_from(&self, job: &str) -> Option<ModelOrigin> {
+        self.host.jobs.get(job).map(|job| job.start)
     }
 
     /// The latest status of a job, and every change of it. The status at the start counts as a change.
     pub fn status(&self, job: &str) -> Option<watch::Receiver<JobStatus>> {
-        self.jobs.get(job).map(|job| job.status.clone())
+        self.host.jobs.get(job).map(|job| job.status)
     }
 
     /// Each status of a job in which a round has ended, from now on: where rounds are short, not all of them are seen as the
     /// latest one. A status is told here before it is the latest.
     pub fn ends(&self, job: &str) -> Option<broadcast::Receiver<Arc<JobStatus>>> {
-        self.jobs.get(job).map(|job| job.ends.subscribe())
+        self.host.jobs.get(job).map(|job| job.ends.subscribe())
     }
 
     /// The latest status of every job, and every change of it.
     pub fn jobs(&self) -> Vec<watch::Receiver<JobStatus>> {
-        self.jobs.values().map(|job| job.status.clone()).collect()
+        let jobs = self.host.jobs.all().into_iter();
+        jobs.map(|job| job.status).collect()
     }
 
     /// Waits until every job is over, all survivors of its last round have confirmed the result, and all parties of
@@ -265,13 +309,21 @@ impl Coordinator {
         if !self.stop_when_done {
             return std::future::pending().await;
         }
-        for job in self.jobs.values() {
-            let mut status = job.status.clone();
-            let over = status.wait_for(|status| status.state != JobState::Running);
-            let _ = over.await;
+        let runs = |status: &JobStatus| status.state == JobState::Running;
+        // A job may be added, or go on, while another one is waited for.
+        let running = |host: &Host| {
+            let all = host.jobs.all().into_iter().map(|job| job.status);
+            all.into_iter().find(|status| runs(&status.borrow()))
+        };
+        while let Some(mut status) = running(&self.host) {
+            let over = status.wait_for(|status| !runs(status));
+            if over.await.is_err() {
+                break;
+            }
         }
+        let jobs = self.host.jobs.all();
         let confirmed = async {
-            for job in self.jobs.values() {
+            for job in &jobs {
                 let mut status = job.status.clone();
                 let heard =
                     |status: &JobStatus| status.unconfirmed.is_empty() && status.lost.is_empty();
@@ -281,9 +333,10 @@ impl Coordinator {
                 let _ = status.wait_for(settled).await;
             }
         };
-        let _ = tokio::time::timeout(self.farewell, confirmed).await;
+        let farewell = seconds(self.host.shared.limits().farewell);
+        let _ = tokio::time::timeout(farewell, confirmed).await;
         // Those that are here hear that the job is done, and leave, however short the time for the others is.
-        for job in self.jobs.values() {
+        for job in &jobs {
             let mut status = job.status.clone();
             let left = status.wait_for(|status| status.connected.is_empty());
             let _ = tokio::time::timeout(Duration::from_secs(5), left).await;
@@ -294,10 +347,10 @@ impl Coordinator {
     ///
     /// # Errors
     /// The error of the first job that failed.
-    pub async fn stop(mut self) -> Result<(), NetError> {
+    pub async fn stop(self) -> Result<(), NetError> {
         self.stopping.send_replace(true);
-        let mut result = Ok(());
-        while let Some(ended) = self.tasks.join_next().await {
+        let (mut tasks, mut result) = (self.host.tasks.take(), Ok(()));
+        while let Some(ended) = tasks.join_next().await {
             let ended = ended.map_err(NetError::system).and_then(|ended| ended);
             result = result.and(ended);
         }
@@ -393,76 +446,3 @@ const DECRYPTOR: ServerIndex = ServerIndex::ALL[1];
 
 /// The coordinator's place among servers that compute together.
 const COORDINATOR: ServerIndex = ServerIndex::ALL[0];
-
-/// What all jobs share.
-struct Shared {
-    store: Arc<dyn Store>,
-    side: Arc<Renewed<CoordinatorSide>>,
-    limits: Limits,
-    spools: Arc<Spools>,
-    servers: Option<Arc<Servers>>,
-    stopping: watch::Receiver<bool>,
-}
-
-impl Shared {
-    /// The lines to those that compute with the coordinator for a job, if there are any.
-    fn lines(&self, job: &Job) -> Result<Option<Computing>, NetError> {
-        let Some(servers) = self
-            .servers
-            .as_ref()
-            .filter(|_| job.computing_servers().next().is_some())
-        else {
-            return Ok(None);
-        };
-        let parts = LineParts {
-            job,
-            me: COORDINATOR,
-            servers,
-            limits: &self.limits,
-            side: None,
-        };
-        let (lines, heard) = Lines::open(parts)?;
-        Ok(Some(Computing { lines, heard }))
-    }
-}
-
-/// Takes a job up; nothing but its lines runs before its driver does.
-fn open_job(
-    checked: CheckedJob,
-    shared: &Shared,
-    members: Members,
-) -> Result<(Driver, ServedJob, Option<LineDoor>), NetError> {
-    let CheckedJob {
-        job,
-        initial,
-        results,
-    } = checked;
-    let limits = &shared.limits;
-    let computing = shared.lines(&job)?;
-    let door = computing.as_ref().map(|it| it.lines.door(COORDINATOR));
-    let parts = Parts {
-        results: ResultFiles::open(results.as_deref(), &job)?,
-        job,
-        initial,
-        store: shared.store.clone(),
-        anchor: shared.side.anchor().clone(),
-        own: Some(shared.side.times()),
-        shelves: shared.spools.clone(),
-        settings: Settings {
-            patience: seconds(limits.patience),
-            reconnect_grace: seconds(limits.reconnect_grace),
-            chunk_timeout: seconds(limits.chunk_timeout),
-            failed_rounds: limits.failed_rounds,
-        },
-    };
-    let clock = Clock::new(shared.side.clock().clone());
-    let server = JobServer::open(parts, clock.now(), entropy()?)?;
-    let stopping = shared.stopping.clone();
-    let (driver, handle, status) = Driver::new(server, clock, computing, members, stopping);
-    let job = ServedJob {
-        ends: driver.ends(),
-        handle,
-        status,
-    };
-    Ok((driver, job, door))
-}

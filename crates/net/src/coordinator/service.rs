@@ -1,6 +1,5 @@
 //! The gRPC service: streams go to sessions, and questions about status get the jobs' latest status.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_job::foreign;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::body::Body;
@@ -18,6 +17,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstDecoder;
 
 use super::driver::JobHandle;
+use super::hosting::Jobs;
 use super::session::Sessions;
 use crate::chunks::CHUNK;
 use crate::computing::{Door, computing};
@@ -45,15 +45,6 @@ const ENCODINGS_TAKEN: &str = "grpc-accept-encoding";
 /// What they say where nothing is compressed.
 const PLAIN: &str = "identity";
 
-/// A job as the service sees it.
-#[derive(Clone)]
-pub(crate) struct ServedJob {
-    pub handle: JobHandle,
-    pub status: watch::Receiver<JobStatus>,
-    pub ends: broadcast::Sender<Arc<JobStatus>>,
-}
-
-pub(crate) type Jobs = Arc<BTreeMap<String, ServedJob>>;
 type Find = Box<dyn Fn(&str) -> Option<JobHandle> + Send + Sync>;
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -94,7 +85,7 @@ fn compressed() -> http::Response<Body> {
 impl Service {
     pub fn new(jobs: Jobs, limits: crate::Limits, anchor: Arc<TrustAnchor>) -> Self {
         let known = jobs.clone();
-        let find: Find = Box::new(move |name| known.get(name).map(|job| job.handle.clone()));
+        let find: Find = Box::new(move |name| known.get(name).map(|job| job.handle));
         let sessions = Arc::new(Sessions::new(limits, anchor.clone(), find));
         Self {
             jobs,
@@ -148,10 +139,11 @@ impl Service {
 
     fn asked(&self, job: &str) -> Result<Vec<watch::Receiver<JobStatus>>, Status> {
         if job.is_empty() {
-            return Ok(self.jobs.values().map(|job| job.status.clone()).collect());
+            let jobs = self.jobs.all().into_iter();
+            return Ok(jobs.map(|job| job.status).collect());
         }
         match self.jobs.get(job) {
-            Some(job) => Ok(vec![job.status.clone()]),
+            Some(job) => Ok(vec![job.status]),
             None => Err(Status::not_found(format!(
                 "there is no job {:?} here",
                 foreign(job)

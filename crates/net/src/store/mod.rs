@@ -8,12 +8,14 @@ mod errors;
 mod faults;
 mod lock;
 mod opening;
+mod orders;
 mod read;
 mod reader;
 mod releases;
 mod rounds;
 mod sqlite;
 
+pub use blindsum_job::orders::OrderRecord;
 pub use blindsum_job::released::Release;
 pub use blindsum_job::store::{Ending, ShownFault, Store, StoredJob};
 pub use reader::{StoreReader, StoredStatus};
@@ -23,7 +25,8 @@ pub use sqlite::SqliteStore;
 mod tests {
     use std::fmt::Debug;
 
-    use blindsum_job::store::{FAULTS_KEPT, MAX_CLAIM_BYTES, MemoryStore};
+    use blindsum_job::orders::Command;
+    use blindsum_job::store::{FAULTS_KEPT, MAX_CLAIM_BYTES, MemoryStore, ORDERS_KEPT};
     use blindsum_protocol::{Evidence, Job, JobSpec, ProtocolName};
 
     use super::*;
@@ -65,6 +68,7 @@ mod tests {
         for (number, model) in (1..).zip(&models) {
             let joining = report(number, RoundState::Joining);
             answers.note(store.begin_round("job", &joining));
+            answers.note(store.round_began("job", &report(number, RoundState::Running)));
             if number < 4 {
                 let (done, ending) = (
                     report(number, RoundState::Done),
@@ -84,6 +88,39 @@ mod tests {
             evidence: Evidence::kept(vec![7; round as usize % 9].into(), round),
             times: 1,
         }
+    }
+
+    fn ordered(reason: &str) -> OrderRecord {
+        OrderRecord {
+            at_ms: 7,
+            by: "olga".into(),
+            command: Command::Pause {},
+            reason: reason.into(),
+            outcome: "paused".into(),
+            refused: false,
+        }
+    }
+
+    #[test]
+    fn the_latest_orders_of_a_job_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let (file, memory) = (SqliteStore::open(&path, 1).unwrap(), MemoryStore::new(1));
+        for store in [&file as &dyn Store, &memory] {
+            let first = Model::new(0, vec![0.0_f32]);
+            store.open_job(&job(1), &first).unwrap();
+            for number in 0..ORDERS_KEPT + 3 {
+                let record = ordered(&number.to_string());
+                store.order("job", b"", &record).unwrap();
+            }
+        }
+        let orders = memory.orders("job", u32::MAX).unwrap();
+        let oldest = orders.last().map(|order| &*order.reason);
+        assert_eq!((orders.len(), oldest), (ORDERS_KEPT, Some("3")));
+        assert_eq!(file.orders("job", u32::MAX).unwrap(), orders);
+        let reader = StoreReader::open(&path).unwrap();
+        assert_eq!(reader.orders("job", 2).unwrap(), orders[..2]);
+        assert_eq!(reader.orders("other", 2).unwrap(), []);
     }
 
     /// Who did it, who says so if not the coordinator, and how often.
@@ -194,6 +231,10 @@ mod tests {
         answers.note(store.fault("job", &fault(1)));
         answers.note(store.set_conduct("job", b"first"));
         answers.note(store.set_conduct("job", b"second"));
+        answers.note(store.order("job", b"ordered", &ordered("first")));
+        answers.note(store.order("job", b"ordered again", &ordered("second")));
+        answers.note(store.orders("job", 1));
+        answers.note(store.orders("other", 1));
         for number in 0..=5 {
             answers.note(store.round("job", number));
             answers.note(store.model("job", number));

@@ -4,13 +4,15 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use blindsum_protocol::JobSpec;
-use rusqlite::Connection;
+use blindsum_job::server::Standing;
+use blindsum_job::store::other_spec;
+use blindsum_protocol::{Job, JobSpec};
+use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 
 use super::errors::store_error;
 use super::sqlite::{check_marks, is_new};
-use super::{ShownFault, faults, opening, read, rounds};
+use super::{OrderRecord, ShownFault, faults, opening, orders, read, rounds};
 use crate::report::RoundReport;
 use crate::{Model, StoreError, private};
 
@@ -42,6 +44,8 @@ pub struct StoredStatus {
     pub model_version: u64,
     /// The latest round, under way or over.
     pub round: Option<RoundReport>,
+    /// Why operators let no round begin, for people; empty if they do.
+    pub held: String,
 }
 
 impl StoreReader {
@@ -92,6 +96,7 @@ impl StoreReader {
                         min_parties: 0,
                         model_version: row.get(4)?,
                         round: None,
+                        held: String::new(),
                     };
                     Ok((status, spec))
                 })?;
@@ -105,14 +110,19 @@ impl StoreReader {
     }
 
     fn complete(&self, status: StoredStatus, spec: &str) -> Result<StoredStatus, StoreError> {
-        let spec: JobSpec = serde_json::from_str(spec).map_err(|error| StoreError::Corrupt {
-            path: self.path.clone(),
-            reason: format!("job {}: {error}", status.job),
+        let spec: JobSpec = serde_json::from_str(spec)
+            .map_err(|error| self.damaged(&status.job, &error.to_string()))?;
+        let standing = self.sql(|| match orders::exist(&self.connection)? {
+            true => orders::get(&self.connection, &status.job),
+            false => Ok(Vec::new()),
         })?;
+        let standing =
+            Standing::read(&spec, &standing).map_err(|error| self.damaged(&status.job, &error))?;
         let latest = read::rounds(&self.connection, &self.path, &status.job, 1)?;
         Ok(StoredStatus {
             protocol: spec.protocol.to_string(),
-            rounds: spec.rounds.into(),
+            rounds: standing.terms.rounds.into(),
+            held: standing.held,
             min_parties: spec.least_roster(),
             round: latest.into_iter().next(),
             ..status
@@ -134,6 +144,38 @@ impl StoreReader {
     /// Reading failed.
     pub fn faults(&self, job: &str) -> Result<Vec<ShownFault>, StoreError> {
         self.at_one_moment(|connection| self.sql(|| faults::all(connection, job)))
+    }
+
+    /// The latest `most` orders of operators to a job, newest first.
+    ///
+    /// # Errors
+    /// Reading failed.
+    pub fn orders(&self, job: &str, most: u32) -> Result<Vec<OrderRecord>, StoreError> {
+        self.at_one_moment(|connection| {
+            let read = self.sql(|| match orders::exist(connection)? {
+                true => orders::latest(connection, job, most),
+                false => Ok(Ok(Vec::new())),
+            })?;
+            read.map_err(|error| self.damaged(job, &format!("an order: {error}")))
+        })
+    }
+
+    /// Checks that the store has no other specification of a job, without changing anything.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherSpec`]; or reading failed.
+    pub fn check_job(&self, job: &Job) -> Result<(), StoreError> {
+        let name = &job.spec().job;
+        self.at_one_moment(|connection| {
+            let query = "SELECT spec_hash, spec FROM jobs WHERE job = ?";
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let known: Option<(Vec<u8>, String)> =
+                self.sql(|| connection.query_row(query, [name], read).optional())?;
+            match known.filter(|(hash, _)| hash != job.hash()) {
+                Some((hash, spec)) => Err(other_spec(job, &hash, &spec)),
+                None => Ok(()),
+            }
+        })
     }
 
     /// A version of a job's model, if the store still has it.
@@ -184,6 +226,13 @@ impl StoreReader {
         })
     }
 
+    fn damaged(&self, job: &str, reason: &str) -> StoreError {
+        StoreError::Corrupt {
+            path: self.path.clone(),
+            reason: format!("job {job}: {reason}"),
+        }
+    }
+
     /// Several reads that see the same state; nothing where the store has no tables yet.
     fn at_one_moment<T: Default>(
         &self,
@@ -203,7 +252,7 @@ impl StoreReader {
 
 #[cfg(test)]
 mod tests {
-    use blindsum_protocol::{Job, ProtocolName};
+    use blindsum_protocol::ProtocolName;
 
     use super::*;
     use crate::report::RoundState;

@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use blindsum_job::store::other_spec;
 use blindsum_protocol::Job;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::errors::store_error;
 use super::lock::StoreLock;
 use super::{
-    Ending, Release, ShownFault, Store, StoredJob, conducts, endings, faults, opening, read,
-    releases, rounds,
+    Ending, OrderRecord, Release, ShownFault, Store, StoredJob, conducts, endings, faults, opening,
+    orders, read, releases, rounds,
 };
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::system::unix_millis;
-use crate::{Model, StoreError, hex};
+use crate::{Model, StoreError};
 
 /// Marks a file as ours: "blsm".
 const APPLICATION_ID: i32 = 0x626c_736d;
@@ -182,8 +183,9 @@ fn check(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
         true => make_tables(connection).map_err(failed)?,
         false => check_marks(connection, path)?,
     }
-    // A store that an earlier program made has no such table.
-    connection.execute_batch(releases::TABLE).map_err(failed)
+    // A store that an earlier program made has no such tables.
+    connection.execute_batch(releases::TABLE).map_err(failed)?;
+    connection.execute_batch(orders::TABLES).map_err(failed)
 }
 
 /// Whether nothing was written to the file yet: a coordinator has just made it, or is about to write its tables.
@@ -230,9 +232,11 @@ impl Store for SqliteStore {
     fn open_job(&self, job: &Job, initial: &Model) -> Result<StoredJob, StoreError> {
         let name = job.spec().job.as_str();
         let known = self.transaction(|t| {
-            let query = "SELECT spec_hash, state, model_version FROM jobs WHERE job = ?";
-            let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<(Vec<u8>, String, u64)> {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            let query = "SELECT spec_hash, spec, state, model_version FROM jobs WHERE job = ?";
+            let read = |row: &rusqlite::Row<'_>| {
+                let spec: (Vec<u8>, String) = (row.get(0)?, row.get(1)?);
+                let standing: (String, u64) = (row.get(2)?, row.get(3)?);
+                Ok((spec, standing))
             };
             let known = t.query_row(query, [name], read).optional()?;
             if known.is_none() {
@@ -243,7 +247,7 @@ impl Store for SqliteStore {
             }
             Ok(known)
         })?;
-        let Some((hash, state, version)) = known else {
+        let Some(((hash, spec), (state, version))) = known else {
             self.move_log();
             return Ok(StoredJob {
                 model: initial.clone(),
@@ -254,14 +258,11 @@ impl Store for SqliteStore {
                 ending: None,
                 conduct: Vec::new(),
                 released: Vec::new(),
+                operator: Vec::new(),
             });
         };
         if hash != job.hash() {
-            return Err(StoreError::OtherSpec {
-                job: name.into(),
-                stored: hex(&hash),
-                given: hex(job.hash()),
-            });
+            return Err(other_spec(job, &hash, &spec));
         }
         let missing = || self.corrupt(format!("job {name}: model version {version} is missing"));
         let model = self.model(name, version)?.ok_or_else(missing)?;
@@ -269,6 +270,7 @@ impl Store for SqliteStore {
         let ending = self.transaction(|t| endings::get(t, name))?;
         let ending = ending.map_err(|reason| self.corrupt(format!("job {name}: {reason}")))?;
         let conduct = self.transaction(|t| conducts::get(t, name))?;
+        let operator = self.transaction(|t| orders::get(t, name))?;
         let released = self.transaction(|t| releases::get(t, name))?;
         let released = released.map_err(|e| self.corrupt(format!("job {name}: releases: {e}")))?;
         Ok(StoredJob {
@@ -284,6 +286,7 @@ impl Store for SqliteStore {
             ending,
             conduct,
             released,
+            operator,
         })
     }
 
@@ -293,6 +296,10 @@ impl Store for SqliteStore {
             self.move_log();
         }
         Ok(())
+    }
+
+    fn round_began(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
+        self.transaction(|t| rounds::put(t, job, report))
     }
 
     fn end_round(
@@ -371,6 +378,15 @@ impl Store for SqliteStore {
 
     fn set_conduct(&self, job: &str, conduct: &[u8]) -> Result<(), StoreError> {
         self.transaction(|t| conducts::put(t, job, conduct))
+    }
+
+    fn order(&self, job: &str, ordered: &[u8], record: &OrderRecord) -> Result<(), StoreError> {
+        self.transaction(|t| orders::put(t, job, ordered, record))
+    }
+
+    fn orders(&self, job: &str, most: u32) -> Result<Vec<OrderRecord>, StoreError> {
+        let read = self.transaction(|t| orders::latest(t, job, most))?;
+        read.map_err(|error| self.corrupt(format!("job {job}: an order: {error}")))
     }
 }
 

@@ -83,15 +83,15 @@ impl<T> Renewed<T> {
         }
     }
 
-    /// Reads the files again, where they have changed or it is asked for.
-    fn look(&self, asked: bool) {
+    /// Reads the files again, where they have changed or it is asked for. False where they cannot be used.
+    fn look(&self, asked: bool) -> bool {
         let mut state = self.lock();
         let Some(source) = state.credentials.source.clone() else {
-            return;
+            return true;
         };
         let seen = source.files.look();
         if seen == state.seen && !asked {
-            return;
+            return true;
         }
         state.seen = seen;
         match self.renew(&source) {
@@ -99,9 +99,11 @@ impl<T> Renewed<T> {
                 info!("certificate, key, CA and revocation list read again");
                 state.credentials = credentials;
                 self.made.send_replace(Arc::new(made));
+                true
             }
             Err(error) => {
                 error!(%error, "a changed file cannot be used: what was read before it stays in use");
+                false
             }
         }
     }
@@ -125,12 +127,12 @@ impl<T> Renewed<T> {
 pub struct Reload(Arc<dyn Look + Send + Sync>);
 
 trait Look {
-    fn look_now(&self);
+    fn look_now(&self) -> bool;
 }
 
 impl<T: Send + Sync> Look for Renewed<T> {
-    fn look_now(&self) {
-        self.look(true);
+    fn look_now(&self) -> bool {
+        self.look(true)
     }
 }
 
@@ -139,8 +141,8 @@ impl Reload {
         Self(renewed)
     }
 
-    /// Reads the files now. If they cannot be used that is logged, and the old credentials stay.
-    pub fn reload(&self) {
-        self.0.look_now();
+    /// Reads the files now. If they cannot be used that is logged, the old credentials stay, and this is false.
+    pub fn reload(&self) -> bool {
+        self.0.look_now()
     }
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod admin;
 mod announced;
 mod as_simulated;
 mod bounds;
@@ -20,6 +21,7 @@ mod memory;
 mod misbehaviour;
 mod missed;
 mod nonces;
+mod orders;
 mod places;
 mod presence;
 mod rates;

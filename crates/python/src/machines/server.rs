@@ -8,7 +8,7 @@ use blindsum_job::actor::{Now, Time};
 use blindsum_job::frames::of_coordinator;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
 use blindsum_job::server::{
-    Effect, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
+    Choice, Effect, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
 };
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::MemoryStore;
@@ -125,6 +125,8 @@ impl ServerMachine {
                 reconnect_grace: seconds(waits.reconnect_grace),
                 chunk_timeout: seconds(waits.chunk_timeout),
                 failed_rounds: waits.failed_rounds,
+                choice: Choice::First,
+                change: 1,
             },
         };
         let (now, entropy) = (clocks(py, now, wall)?, entropy()?);
@@ -349,7 +351,8 @@ impl Desk {
                     self.end(link, last, now);
                 }
                 // It is the caller who knows which of its connections live.
-                Effect::Lease(_) => {}
+                // It gives no orders.
+                Effect::Lease(_) | Effect::Ordered { .. } => {}
                 // A transport of the caller's own has no lines between servers.
                 Effect::Letter { to, .. } => {
                     let reason = "there is no line to it".into();

@@ -8,7 +8,7 @@ use blindsum_job::frames::of_coordinator;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::report::{JobState, RoundReport, RoundState};
 use blindsum_job::server::{
-    Effect, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
+    Choice, Effect, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
 };
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::{MemoryStore, Store};
@@ -25,6 +25,8 @@ const SETTINGS: Settings = Settings {
     reconnect_grace: Duration::from_secs(2),
     chunk_timeout: Duration::from_secs(5),
     failed_rounds: 40,
+    choice: Choice::First,
+    change: 1,
 };
 
 /// The coordinator, alive or not.
@@ -180,7 +182,8 @@ impl World {
             Effect::Over(Err(error)) if self.kind != Kind::LyingServer => {
                 return Err(self.broken(format!("P5: the job fails: {error}")));
             }
-            Effect::Over(_) => {}
+            // Nobody gives orders.
+            Effect::Ordered { .. } | Effect::Over(_) => {}
         }
         Ok(())
     }

@@ -69,6 +69,9 @@ pub struct Policy {
     pub max_message: u64,
     /// Most `parties` of a job: each of them costs this party keys and shares. By default 10,000.
     pub max_parties: u32,
+    /// Most `rounds` of a job, also after an operator of its coordinator has extended it; `None` allows all numbers. A job
+    /// without end, of 0 rounds, has more than any number.
+    pub max_rounds: Option<u32>,
     /// The hash that the job must have, if the parties agreed on its specification beforehand; `None` accepts any job
     /// that keeps the other rules. Written as hexadecimal digits.
     #[serde(deserialize_with = "read_hash")]
@@ -92,6 +95,7 @@ impl Default for Policy {
             max_dim: 1 << 28,
             max_message: 1 << 32,
             max_parties: 10_000,
+            max_rounds: None,
             job_hash: None,
         }
     }
@@ -193,9 +197,23 @@ impl Policy {
             let (job, allowed) = (spec.dim, self.max_dim);
             return Err(PolicyError::MaxDim { job, allowed });
         }
+        self.check_rounds(spec.rounds)?;
         let job = spec.encoding.max_weight();
         match self.max_weight {
             Some(allowed) if job > allowed => Err(PolicyError::MaxWeight { job, allowed }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks how many rounds a job has by its specification, or by now.
+    ///
+    /// # Errors
+    /// They are more than `max_rounds`.
+    pub fn check_rounds(&self, rounds: u32) -> Result<(), PolicyError> {
+        match self.max_rounds {
+            Some(allowed) if rounds == 0 || rounds > allowed => {
+                Err(PolicyError::MaxRounds { rounds, allowed })
+            }
             _ => Ok(()),
         }
     }

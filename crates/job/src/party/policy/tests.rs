@@ -1,3 +1,5 @@
+mod rounds;
+
 use super::*;
 use crate::hex;
 use blindsum_protocol::{

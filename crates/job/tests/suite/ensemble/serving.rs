@@ -78,9 +78,16 @@ impl Ensemble {
                     }
                     self.server.worked(self.now, ticket);
                 }
-                server::Effect::Admit(_) | server::Effect::Lease(_) => {}
+                server::Effect::Admit(_)
+                | server::Effect::Lease(_)
+                | server::Effect::Ordered { .. } => {}
                 server::Effect::Send(link, say) => {
-                    for frame in frames(say) {
+                    for mut frame in frames(say) {
+                        if let (true, Some(DownFrame::RoundStart(start))) =
+                            (self.hides_terms, &mut frame.frame)
+                        {
+                            start.terms = None;
+                        }
                         let is_piece = matches!(frame.frame, Some(DownFrame::Chunk(_)));
                         if self.echo && is_piece {
                             self.events.push_back(Event::ToHost(link.0, frame.clone()));

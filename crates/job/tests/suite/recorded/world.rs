@@ -266,7 +266,9 @@ impl World {
                     let frames = frames.map(|frame| Event::ToParty(link.0, frame));
                     self.events.extend(frames);
                 }
-                server::Effect::Admit(_) | server::Effect::Lease(_) => {}
+                server::Effect::Admit(_)
+                | server::Effect::Lease(_)
+                | server::Effect::Ordered { .. } => {}
                 server::Effect::Letter { to, .. } => panic!("a letter to {to}"),
                 server::Effect::Over(result) => result.unwrap(),
                 server::Effect::Refuse(_, last)
@@ -406,6 +408,8 @@ fn coordinate(
             reconnect_grace: Duration::from_secs(5),
             chunk_timeout: Duration::from_secs(30),
             failed_rounds: 3,
+            choice: server::Choice::First,
+            change: 1,
         },
     };
     JobServer::open(parts, now, [0; 32]).unwrap()

@@ -124,6 +124,8 @@ impl World {
                 reconnect_grace: Duration::from_secs(5),
                 chunk_timeout: Duration::from_secs(30),
                 failed_rounds: 3,
+                choice: blindsum_job::server::Choice::First,
+                change: 1,
             },
         };
         let server = JobServer::open(parts, now, [1; 32]).unwrap();
@@ -368,7 +370,7 @@ impl World {
                     self.lost(link);
                 }
                 Effect::Letter { to, .. } => panic!("a letter to {to}"),
-                Effect::Lease(_) => {}
+                Effect::Lease(_) | Effect::Ordered { .. } => {}
                 Effect::Over(result) => result.unwrap(),
                 Effect::Admit(link) => self.admit(link),
             }

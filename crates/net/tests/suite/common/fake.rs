@@ -277,6 +277,7 @@ impl Cast {
             answers_taken: 0,
             kind: pb::RoundKind::Sum.into(),
             numbers: None,
+            terms: None,
         }
     }
 }

@@ -14,13 +14,15 @@ pub mod raw;
 pub mod scene;
 pub mod three;
 
+use std::future::Future;
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::Algorithm;
-use blindsum_net::coordinator::{Config, Coordinator, JobConfig};
+use blindsum_net::coordinator::{Choice, Config, Control, Coordinator, JobConfig};
+use blindsum_net::orders::{Command, Order, OrderError, Outcome};
 use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult, Update};
 use blindsum_net::report::{JobState, JobStatus};
 use blindsum_net::{Credentials, JobError, Limits, Membership, NetError};
@@ -202,6 +204,38 @@ impl Running {
         format!("https://localhost:{}", self.port)
     }
 
+    /// Orders something of a job; gives what becomes of it.
+    pub fn order(&self, job: &str, command: Command) -> Result<Outcome, OrderError> {
+        let control = self.coordinator.as_ref().unwrap().control();
+        let order = Order {
+            command,
+            by: "olga".into(),
+            reason: "a test".into(),
+        };
+        self.block_on(control.order(job, order))
+    }
+
+    /// Where operators connect.
+    pub fn admin_url(&self) -> String {
+        let address = self.coordinator.as_ref().unwrap().admin().unwrap();
+        format!("https://localhost:{}", address.port())
+    }
+
+    /// Makes the coordinator read its files again; whether they can be used.
+    pub fn reload(&self) -> bool {
+        self.coordinator.as_ref().unwrap().reload().reload()
+    }
+
+    /// Gives orders to the coordinator.
+    pub fn control(&self) -> Control {
+        self.coordinator.as_ref().unwrap().control()
+    }
+
+    /// Waits for something in the coordinator's runtime.
+    pub fn block_on<T>(&self, wait: impl Future<Output = T>) -> T {
+        self.runtime.as_ref().unwrap().block_on(wait)
+    }
+
     /// Whether somebody who begins to watch a job hears at once where it stands.
     pub fn has_news(&self, job: &str) -> bool {
         let status = self.coordinator.as_ref().unwrap().status(job).unwrap();
@@ -272,6 +306,9 @@ pub fn config(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Config {
         limits: limits(),
         stop_when_done: false,
         membership: Membership::default(),
+        admin: None,
+        choice: Choice::First,
+        change: 1,
     }
 }
 

@@ -26,7 +26,7 @@ pub const MAX_PARTIES: u32 = 100_000;
 /// Largest number of coordinates.
 pub const MAX_DIM: u64 = 1 << 32;
 /// Longest deadline, in seconds.
-const MAX_SECONDS: f64 = 1e6;
+pub const MAX_SECONDS: f64 = 1e6;
 
 // Here stands what every job has. What hides the sum from its readers (`privacy`) will be one more choice of
 // tables, beside `protocol` and `encoding`.

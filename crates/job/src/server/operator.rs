@@ -1,0 +1,386 @@
+//! What operators have ordered of the job, and what follows from it: whether a round may begin, until when the one under way
+//! may last, who is let in, and the job's terms. It is in the store, so that it holds after a restart, too.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blindsum_protocol::JobSpec;
+use serde::{Deserialize, Serialize};
+use tracing::{info, warn};
+
+use super::face::Effect;
+use super::failed::Lost;
+use super::trouble::Trouble;
+use super::{Halt, Lead};
+use crate::actor::Time;
+use crate::orders::{Command, Order, OrderError, OrderId, Outcome, Terms};
+use crate::pb::{RefusalCode, Refused};
+use crate::report::JobState;
+use crate::{foreign, seconds};
+
+/// What operators have ordered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Operator {
+    pub terms: Terms,
+    /// Who paused the job and why, for people; empty while it is not paused.
+    paused: String,
+    /// Whether the job was ended before its rounds were done.
+    ended: bool,
+    /// Until when parties are left out, in milliseconds since 1970-01-01 UTC; `None` until that is taken back.
+    bans: BTreeMap<String, Option<u64>>,
+    /// Until when the round under way may last, while no other one begins.
+    #[serde(skip)]
+    drain: Option<Time>,
+}
+
+impl Operator {
+    /// Nothing was ordered.
+    pub fn of(spec: &JobSpec) -> Self {
+        Self {
+            terms: Terms::of(spec),
+            paused: String::new(),
+            ended: false,
+            bans: BTreeMap::new(),
+            drain: None,
+        }
+    }
+
+    /// What the store has; nothing was ordered where it has nothing.
+    ///
+    /// # Errors
+    /// It cannot be read: a job that an operator has paused must not go on by itself.
+    pub fn stored(spec: &JobSpec, bytes: &[u8]) -> Result<Self, String> {
+        match bytes {
+            [] => Ok(Self::of(spec)),
+            bytes => serde_json::from_slice(bytes)
+                .map_err(|error| format!("job {}: what operators have ordered: {error}", spec.job)),
+        }
+    }
+
+    /// Whether the job stops once no round is under way.
+    pub fn drains(&self) -> bool {
+        self.drain.is_some()
+    }
+
+    /// Until when the round under way may last.
+    pub fn drained_by(&self) -> Option<Time> {
+        self.drain
+    }
+
+    /// Whether no round begins until the job is resumed.
+    pub fn is_paused(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
+    /// Whether no more rounds are wanted.
+    pub fn is_over(&self, rounds_done: u64) -> bool {
+        self.ended || self.terms.are_met_by(rounds_done)
+    }
+
+    /// Why no round begins, for people; empty where operators have nothing against one.
+    pub fn held(&self) -> String {
+        match self.drains() {
+            true => "the job stops here: it drains".into(),
+            false => self.paused.clone(),
+        }
+    }
+
+    /// Until when a party is banned that is, in milliseconds since 1970-01-01 UTC.
+    fn ban(&self, party: &str, now_ms: u64) -> Option<Option<u64>> {
+        let until = self.bans.get(party).copied()?;
+        until.is_none_or(|until| until > now_ms).then_some(until)
+    }
+
+    /// Who is banned, and until when, in milliseconds since 1970-01-01 UTC.
+    pub fn banned(&self, now_ms: u64) -> BTreeMap<String, Option<u64>> {
+        let names = self.bans.keys();
+        let banned = names.filter_map(|name| Some((name.clone(), self.ban(name, now_ms)?)));
+        banned.collect()
+    }
+}
+
+/// What operators have ordered of a job, as a store tells it.
+pub struct Standing {
+    /// The job's terms.
+    pub terms: Terms,
+    /// Why operators let no round begin, for people; empty if they do.
+    pub held: String,
+}
+
+impl Standing {
+    /// Reads [`StoredJob::operator`](crate::store::StoredJob::operator).
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn read(spec: &JobSpec, stored: &[u8]) -> Result<Self, String> {
+        let operator = Operator::stored(spec, stored)?;
+        let (terms, held) = (operator.terms, operator.held());
+        Ok(Self { terms, held })
+    }
+}
+
+/// How a job stands when an order comes.
+struct View<'a> {
+    job: &'a str,
+    state: JobState,
+    rounds_done: u64,
+    /// The round under way.
+    round: Option<u64>,
+    now: Time,
+    now_ms: u64,
+}
+
+impl Operator {
+    /// What is ordered after this order, and what becomes of it; or why it is refused.
+    fn after(&self, order: &Order, view: &View<'_>) -> Result<(Self, Outcome), OrderError> {
+        order.check()?;
+        let (mut after, round) = (self.clone(), view.round);
+        let outcome = match &order.command {
+            Command::Drain { within } => {
+                let within = within.unwrap_or(self.terms.input_deadline);
+                after.drain = Some(view.now + seconds(within));
+                Outcome::Draining { round, within }
+            }
+            Command::Pause {} => {
+                let advice = "only a running job can be paused";
+                view.must_be(order, &[JobState::Running], advice)?;
+                view.must_change(order, !self.is_paused(), &self.paused)?;
+                after.paused = format!(
+                    "paused by {}: {}",
+                    foreign(&order.by),
+                    foreign(&order.reason)
+                );
+                Outcome::Paused { round }
+            }
+            Command::Resume {} => {
+                let advice = "give it more rounds with extend, or begin another job";
+                view.must_be(order, &[JobState::Running, JobState::Failed], advice)?;
+                let changes = self.is_paused() || view.state == JobState::Failed;
+                view.must_change(order, changes, "it is not paused")?;
+                after.paused.clear();
+                Outcome::Resumed
+            }
+            Command::Extend(change) => {
+                after.terms = change.of(self.terms);
+                let is_more =
+                    after.terms.rounds == 0 || u64::from(after.terms.rounds) > view.rounds_done;
+                if !is_more {
+                    let (command, field) = (order.command.name(), "rounds");
+                    let (rounds, done) = (after.terms.rounds, view.rounds_done);
+                    let rule = format!(
+                        "{done} rounds are done, and rounds = {rounds} > {done} must hold; to end the job there is end"
+                    );
+                    return Err(OrderError::Value {
+                        command,
+                        field,
+                        rule,
+                    });
+                }
+                after.ended = false;
+                let changes = after.terms != self.terms || self.ended;
+                view.must_change(order, changes, "its terms are these already")?;
+                Outcome::Extended(after.terms)
+            }
+            Command::End {} => {
+                let advice = "only a running job can be ended";
+                view.must_be(order, &[JobState::Running], advice)?;
+                view.must_change(order, !self.ended, "it ends already")?;
+                after.ended = true;
+                after.paused.clear();
+                Outcome::Ended { round }
+            }
+            Command::Ban { party, seconds } => {
+                let until =
+                    seconds.map(|seconds| view.now_ms.saturating_add((seconds * 1000.0) as u64));
+                after.bans.insert(party.clone(), until);
+                let (party, seconds) = (foreign(party), *seconds);
+                Outcome::Banned { party, seconds }
+            }
+            Command::Unban { party } => {
+                let what = format!("{} is not banned", foreign(party));
+                view.must_change(order, self.ban(party, view.now_ms).is_some(), &what)?;
+                after.bans.remove(party);
+                let party = foreign(party);
+                Outcome::Unbanned { party }
+            }
+        };
+        after
+            .bans
+            .retain(|_, until| until.is_none_or(|until| until > view.now_ms));
+        Ok((after, outcome))
+    }
+}
+
+impl View<'_> {
+    fn must_be(
+        &self,
+        order: &Order,
+        states: &[JobState],
+        advice: &'static str,
+    ) -> Result<(), OrderError> {
+        match states.contains(&self.state) {
+            true => Ok(()),
+            false => Err(OrderError::State {
+                command: order.command.name(),
+                job: self.job.into(),
+                state: self.state,
+                advice,
+            }),
+        }
+    }
+
+    fn must_change(&self, order: &Order, changes: bool, what: &str) -> Result<(), OrderError> {
+        match changes {
+            true => Ok(()),
+            false => Err(OrderError::Unchanged {
+                command: order.command.name(),
+                job: self.job.into(),
+                what: what.into(),
+            }),
+        }
+    }
+}
+
+impl Lead {
+    /// Carries out an order, or says why not. Either is recorded before anything changes.
+    pub(super) async fn ordered(&mut self, id: OrderId, order: &Order) {
+        let outcome = self.carry_out(order).await;
+        let (by, reason) = (foreign(&order.by), foreign(&order.reason));
+        let (job, command) = (&self.name, order.command.name());
+        // The audit log takes these events.
+        match &outcome {
+            Ok(outcome) => {
+                info!(target: "blindsum::audit", %job, %by, order = command, %reason, %outcome, "ordered");
+            }
+            Err(error) => {
+                warn!(target: "blindsum::audit", %job, %by, order = command, %reason, outcome = %error,
+                    "order refused");
+            }
+        }
+        self.hand.say(Effect::Ordered { id, outcome });
+    }
+
+    async fn carry_out(&mut self, order: &Order) -> Result<Outcome, OrderError> {
+        let view = View {
+            job: &self.name,
+            state: self.state,
+            rounds_done: self.rounds_done,
+            round: self.running.as_ref().map(|running| running.number()),
+            now: self.hand.now(),
+            now_ms: self.hand.unix_millis(),
+        };
+        let (after, outcome) = match self.operator.after(order, &view) {
+            Ok((after, outcome)) => (after, Ok(outcome)),
+            Err(error) => (self.operator.clone(), Err(error)),
+        };
+        let record = order.record(self.hand.unix_millis(), &outcome);
+        let bytes = serde_json::to_vec(&after).unwrap_or_default();
+        let stored = self.stored(move |store, job| store.order(job, &bytes, &record));
+        stored.await.map_err(not_recorded)?;
+        let outcome = outcome?;
+        self.operator = after;
+        match &order.command {
+            Command::Ban { party, .. } => self.expel_banned(&party.as_str().into()),
+            Command::Resume {} if self.state == JobState::Failed => self.reopen().await?,
+            Command::Extend(_) if self.state == JobState::Done => self.reopen().await?,
+            _ => {}
+        }
+        self.publish(None);
+        Ok(outcome)
+    }
+
+    /// A job that was over goes on.
+    async fn reopen(&mut self) -> Result<(), OrderError> {
+        let stored = self.stored(|store, job| store.set_job_state(job, JobState::Running, ""));
+        stored.await.map_err(not_recorded)?;
+        self.state = JobState::Running;
+        self.reason.clear();
+        self.trouble = Trouble::default();
+        Ok(())
+    }
+
+    /// What a party hears that operators have banned.
+    pub(super) fn banned(&self, name: &str) -> Option<Refused> {
+        let now = self.hand.unix_millis();
+        let reason = match self.operator.ban(name, now)? {
+            Some(until) => {
+                let seconds = until.saturating_sub(now).div_ceil(1000);
+                format!(
+                    "an operator of the coordinator has banned this party for another {seconds} s"
+                )
+            }
+            None => "an operator of the coordinator has banned this party".into(),
+        };
+        Some(Refused::new(RefusalCode::RefusalBanned, reason))
+    }
+
+    /// A banned party has gone at once; the round under way does without it.
+    fn expel_banned(&mut self, name: &Arc<str>) {
+        let Some(refusal) = self.banned(name) else {
+            return;
+        };
+        self.expel(name, refusal);
+        let lost = Lost::banned(self.hand.now());
+        if let Some(opening) = &mut self.opening {
+            opening.member_failed(name, lost);
+        }
+        if let Some(running) = &mut self.running {
+            running.failed(name, lost);
+        }
+    }
+
+    /// An error where operators want no round to begin.
+    pub(super) fn may_begin(&self) -> Result<(), Halt> {
+        match self.operator.is_paused() || self.operator.is_over(self.rounds_done) {
+            true => Err(Halt::Held(match self.operator.is_paused() {
+                true => format!("the job was {}", self.operator.held()),
+                false => "an operator has ended the job".into(),
+            })),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a job that drains may stop now: no round is under way, and whoever is here and in the latest sum has
+    /// confirmed it; or its time is over.
+    pub(super) fn is_drained(&self) -> bool {
+        let Some(until) = self.operator.drained_by() else {
+            return false;
+        };
+        let is_here = |name: &String| self.members.contains_key(name.as_str());
+        let waits = self.running.is_some() || self.ended.unconfirmed().iter().any(is_here);
+        !waits || until <= self.hand.now()
+    }
+
+    /// Until the job drains or is resumed. Nobody loses patience meanwhile.
+    pub(super) async fn wait_while_held(&mut self) -> Result<(), Halt> {
+        while self.operator.is_paused() || self.operator.drains() {
+            if let Some(input) = self.next_input(None).await? {
+                self.handle(input).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// A job that has failed, or is done, waits until an order lets it go on.
+    pub(super) async fn wait_for_reopening(&mut self) -> Result<(), Halt> {
+        while self.state != JobState::Running {
+            let until = self.ended.write_at();
+            if let Some(input) = self.next_input(until).await? {
+                self.handle(input).await;
+            }
+            // Also where there is always another input.
+            if until.is_some_and(|until| until <= self.hand.now()) {
+                self.write_confirmed().await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn not_recorded(halt: Halt) -> OrderError {
+    let reason = match halt {
+        Halt::Broken(error) => error.for_others(),
+        other => other.reason().into(),
+    };
+    OrderError::NotRecorded { reason }
+}

@@ -1,0 +1,172 @@
+//! The operator's side of the admin interface: how a coordinator's jobs stand, and orders to them, from elsewhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindsum_crypto::usage::Role;
+use tonic::transport::Channel;
+use tonic::{Code, Response, Status};
+
+use crate::address::Address;
+use crate::connect::{CONNECT_TIME, ConnectError, Target};
+use crate::error::with_causes;
+use crate::pb::admin_client::AdminClient;
+use crate::pb::{AddRequest, DescribeRequest, OrderReply, OrderRequest, ReloadRequest};
+use crate::{Credentials, NetError};
+
+/// The time for an answer: an order waits for the work that a job is doing.
+const ANSWER: Duration = Duration::from_secs(120);
+
+/// What a coordinator says whom it lets in.
+const OPERATORS_ONLY: &str = "the admin address lets in certificates of operators alone, as `blindsum pki issue CA NAME --operator` \
+                              makes them";
+
+/// Why an operator was not answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdminError {
+    /// The coordinator was not reached, or does not let this operator in.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The coordinator has refused the order. Nothing has changed.
+    #[error("{reason}")]
+    Refused {
+        /// A name for programs.
+        code: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+/// A connection to the admin address of a coordinator.
+pub struct Admin {
+    client: AdminClient<Channel>,
+    url: String,
+}
+
+impl Admin {
+    /// Connects with the certificate of an operator. `server_name` is the name in the coordinator's certificate, if that is
+    /// not the host of `url`.
+    ///
+    /// # Errors
+    /// The coordinator cannot be reached or is not trusted.
+    pub async fn connect(
+        url: &str,
+        credentials: &Credentials,
+        server_name: Option<&str>,
+    ) -> Result<Self, NetError> {
+        let tls = Arc::new(credentials.client(Role::Coordinator)?);
+        let address = Address::parse("url", url)?;
+        let target = Target::coordinator(address, server_name, tls, CONNECT_TIME)?;
+        let connected = target.connect(CONNECT_TIME).await;
+        let connected = connected.map_err(|error| match error {
+            ConnectError::Never(error) | ConnectError::OutOfTime(error) => error,
+            ConnectError::Later(reason) => unreachable(url, reason),
+        })?;
+        let client = AdminClient::new(connected.channel);
+        Ok(Self {
+            client: client.max_decoding_message_size(64 << 20),
+            url: url.into(),
+        })
+    }
+
+    /// One job, or all where the name is empty: a JSON array of
+    /// [descriptions](crate::coordinator::Description).
+    ///
+    /// # Errors
+    /// There is no such job, or the connection has ended.
+    pub async fn describe(&mut self, job: &str) -> Result<String, AdminError> {
+        let asked = DescribeRequest { job: job.into() };
+        let reply = in_time(self.client.describe(asked)).await;
+        Ok(reply
+            .map_err(|status| self.failed(&status))?
+            .into_inner()
+            .jobs)
+    }
+
+    /// Orders something of a job, a [command](crate::orders::Command) as JSON; gives what was done. `drain` without a job is
+    /// for the whole coordinator.
+    ///
+    /// # Errors
+    /// The order was refused, or the connection has ended.
+    pub async fn order(
+        &mut self,
+        job: &str,
+        command: &str,
+        reason: &str,
+    ) -> Result<String, AdminError> {
+        let order = OrderRequest {
+            job: job.into(),
+            command: command.into(),
+            reason: reason.into(),
+        };
+        let reply = in_time(self.client.order(order)).await;
+        self.answered(reply)
+    }
+
+    /// Adds a job, its specification as JSON; gives what was done.
+    ///
+    /// # Errors
+    /// As [`order`](Self::order).
+    pub async fn add(&mut self, spec: &str, reason: &str) -> Result<String, AdminError> {
+        let added = AddRequest {
+            job_spec: spec.into(),
+            reason: reason.into(),
+        };
+        let reply = in_time(self.client.add(added)).await;
+        self.answered(reply)
+    }
+
+    /// Makes the coordinator read its files again; gives what it did, and what it did not do, a line each.
+    ///
+    /// # Errors
+    /// As [`order`](Self::order).
+    pub async fn reload(&mut self, reason: &str) -> Result<String, AdminError> {
+        let reload = ReloadRequest {
+            reason: reason.into(),
+        };
+        let reply = in_time(self.client.reload(reload)).await;
+        self.answered(reply)
+    }
+
+    fn answered(&self, reply: Result<Response<OrderReply>, Status>) -> Result<String, AdminError> {
+        let reply = reply.map_err(|status| self.failed(&status))?.into_inner();
+        match reply.refusal.is_empty() {
+            true => Ok(reply.outcome),
+            false => Err(AdminError::Refused {
+                code: reply.refusal,
+                reason: reply.reason,
+            }),
+        }
+    }
+
+    fn failed(&self, status: &Status) -> AdminError {
+        match status.code() {
+            Code::NotFound => AdminError::Refused {
+                code: "unknown-job".into(),
+                reason: status.message().into(),
+            },
+            Code::Unauthenticated => unreachable(&self.url, status.message().into()).into(),
+            _ => {
+                let reason = format!("{}; {OPERATORS_ONLY}", with_causes(status));
+                unreachable(&self.url, reason).into()
+            }
+        }
+    }
+}
+
+/// An answer, which must come in time.
+async fn in_time<T>(
+    answer: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<Response<T>, Status> {
+    let late = |_| Status::deadline_exceeded("no answer in time");
+    tokio::time::timeout(ANSWER, answer).await.map_err(late)?
+}
+
+fn unreachable(url: &str, reason: String) -> NetError {
+    NetError::Unreachable {
+        url: url.into(),
+        seconds: CONNECT_TIME.as_secs_f64(),
+        reason,
+    }
+}

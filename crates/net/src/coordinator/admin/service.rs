@@ -1,0 +1,153 @@
+//! Answers operators.
+
+use std::sync::Arc;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_job::foreign;
+use blindsum_protocol::JobSpec;
+use tonic::{Request, Response, Status};
+use tracing::{info, warn};
+
+use super::super::{Control, JobConfig};
+use super::listener::Operator;
+use crate::orders::{Command, Order, OrderError, check_reason};
+use crate::pb::admin_server::Admin;
+use crate::pb::{
+    AddRequest, DescribeReply, DescribeRequest, OrderReply, OrderRequest, ReloadRequest,
+};
+
+pub(super) struct Service {
+    control: Control,
+    anchor: Arc<TrustAnchor>,
+}
+
+impl Service {
+    pub fn new(control: Control, anchor: Arc<TrustAnchor>) -> Self {
+        Self { control, anchor }
+    }
+
+    fn operator<T>(&self, request: &Request<T>) -> Result<Operator, Status> {
+        Operator::of(request, &self.anchor)
+    }
+}
+
+#[tonic::async_trait]
+impl Admin for Service {
+    async fn describe(
+        &self,
+        request: Request<DescribeRequest>,
+    ) -> Result<Response<DescribeReply>, Status> {
+        self.operator(&request)?;
+        let job = request.into_inner().job;
+        Ok(Response::new(described(&self.control, &job).await?))
+    }
+
+    async fn order(&self, request: Request<OrderRequest>) -> Result<Response<OrderReply>, Status> {
+        let by = self.operator(&request)?.name;
+        let asked = request.into_inner();
+        let command: Command = match serde_json::from_str(&asked.command) {
+            Ok(command) => command,
+            Err(error) => return Ok(refused("value", format!("command: {error}"))),
+        };
+        let order = Order {
+            command,
+            by: by.to_string(),
+            reason: asked.reason,
+        };
+        let outcome = match &order.command {
+            // Of all jobs, as on SIGTERM: the coordinator ends then.
+            Command::Drain { within } if asked.job.is_empty() => {
+                self.control.drain_all(&order, *within)
+            }
+            _ => self
+                .control
+                .order(&asked.job, order)
+                .await
+                .map(|it| it.to_string()),
+        };
+        Ok(match outcome {
+            Ok(outcome) => done(outcome),
+            Err(error) => refused(error.code(), error.to_string()),
+        })
+    }
+
+    async fn add(&self, request: Request<AddRequest>) -> Result<Response<OrderReply>, Status> {
+        let by = self.operator(&request)?.name;
+        let asked = request.into_inner();
+        if let Err(error) = check_reason("add", &asked.reason) {
+            return Ok(refused(error.code(), error.to_string()));
+        }
+        let spec: JobSpec = match serde_json::from_str(&asked.job_spec) {
+            Ok(spec) => spec,
+            Err(error) => return Ok(refused("value", format!("job specification: {error}"))),
+        };
+        let job = spec.job.clone();
+        let added = self.control.add(JobConfig {
+            spec,
+            initial_model: None,
+            results: None,
+        });
+        let outcome = added.await.map_err(|error| error.to_string());
+        let outcome = outcome.map(|()| format!("job {job} was added"));
+        audit(&job, &by, "add", &asked.reason, &outcome);
+        Ok(outcome.map_or_else(|error| refused("value", error), done))
+    }
+
+    async fn reload(
+        &self,
+        request: Request<ReloadRequest>,
+    ) -> Result<Response<OrderReply>, Status> {
+        let by = self.operator(&request)?.name;
+        let reason = request.into_inner().reason;
+        if let Err(error) = check_reason("reload", &reason) {
+            return Ok(refused(error.code(), error.to_string()));
+        }
+        let told = self.control.reload_again().await;
+        let lines = told.done.iter().cloned();
+        let left = told.left.iter().map(|line| format!("not done: {line}"));
+        let outcome = lines.chain(left).collect::<Vec<_>>().join("\n");
+        audit("", &by, "reload", &reason, &Ok(outcome.clone()));
+        Ok(done(outcome))
+    }
+}
+
+/// One job, or all, as JSON.
+async fn described(control: &Control, job: &str) -> Result<DescribeReply, Status> {
+    let jobs = control.describe(job).await;
+    if jobs.is_empty() && !job.is_empty() {
+        let job = foreign(job);
+        return Err(Status::not_found(
+            OrderError::UnknownJob { job }.to_string(),
+        ));
+    }
+    let jobs = serde_json::to_string(&jobs).map_err(|e| Status::internal(e.to_string()))?;
+    Ok(DescribeReply { jobs })
+}
+
+fn done(outcome: String) -> Response<OrderReply> {
+    Response::new(OrderReply {
+        outcome,
+        ..OrderReply::default()
+    })
+}
+
+fn refused(code: &str, reason: String) -> Response<OrderReply> {
+    Response::new(OrderReply {
+        outcome: String::new(),
+        refusal: code.into(),
+        reason,
+    })
+}
+
+/// What the audit log says of an order that goes to no job.
+fn audit(job: &str, by: &str, order: &str, reason: &str, outcome: &Result<String, String>) {
+    let (job, by, reason) = (foreign(job), foreign(by), foreign(reason));
+    match outcome {
+        Ok(outcome) => {
+            info!(target: "blindsum::audit", %job, %by, order, %reason, %outcome, "ordered");
+        }
+        Err(error) => {
+            warn!(target: "blindsum::audit", %job, %by, order, %reason, outcome = %error, "order refused");
+        }
+    }
+}

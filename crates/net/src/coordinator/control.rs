@@ -1,0 +1,218 @@
+//! Orders to a running coordinator, from the program that runs it or from an operator elsewhere.
+
+use std::sync::{Arc, Weak};
+
+use blindsum_job::foreign;
+use blindsum_job::orders::{Command, Order, OrderError, Outcome};
+use blindsum_job::server::Input;
+use tokio::sync::{oneshot, watch};
+use tracing::{info, warn};
+
+use super::checked::check_added;
+use super::configured::Configured;
+use super::driver::Event;
+use super::hosting::{Host, ServedJob};
+use super::{JobConfig, needed_servers};
+use crate::report::JobStatus;
+use crate::tls::Reload;
+use crate::{Limits, NetError};
+
+/// Gives orders to the jobs of a running coordinator. Clones give orders to the same one. It keeps nothing of a coordinator
+/// that has stopped, such as its store.
+#[derive(Clone)]
+pub struct Control {
+    host: Weak<Host>,
+    pub(super) files: Reload,
+    /// The configuration file, where there is one.
+    pub(super) configured: Configured,
+    drained: watch::Sender<bool>,
+}
+
+/// Limits that a running coordinator takes over; the others hold for connections and threads that are there already.
+const CHANGEABLE: [&str; 5] = [
+    "patience",
+    "reconnect_grace",
+    "failed_rounds",
+    "farewell",
+    "drain_deadline",
+];
+
+impl Control {
+    pub(super) fn new(host: &Arc<Host>, files: Reload) -> Self {
+        Self {
+            host: Arc::downgrade(host),
+            files,
+            configured: Configured::default(),
+            drained: watch::Sender::new(false),
+        }
+    }
+
+    /// What takes jobs up; none once the coordinator has stopped.
+    pub(super) fn host(&self) -> Option<Arc<Host>> {
+        self.host.upgrade()
+    }
+
+    /// Orders something of a job. It is carried out, or refused, once the job has done what it is doing.
+    ///
+    /// # Errors
+    /// Why it was refused; nothing has changed then.
+    pub async fn order(&self, job: &str, order: Order) -> Result<Outcome, OrderError> {
+        let host = self.host();
+        let error = match host.as_ref().map(|host| host.jobs.get(job)) {
+            Some(Some(served)) => return give(&served, order).await,
+            Some(None) => OrderError::UnknownJob { job: foreign(job) },
+            None => OrderError::Stopping { job: foreign(job) },
+        };
+        not_given(job, &order, &error);
+        Err(error)
+    }
+
+    /// Lets every job finish its round and offer none; ends once all of them have stopped. `within` is how many seconds
+    /// a round may last at most; `None` is the limit `drain_deadline`, or the job's input deadline.
+    pub async fn drain(&self, by: &str, reason: &str, within: Option<f64>) {
+        let host = self.host();
+        let limit = host.as_ref().map(|host| host.shared.limits());
+        let within = within.or(limit.and_then(|limits| limits.drain_deadline));
+        let jobs = host.map_or_else(Vec::new, |host| host.jobs.all());
+        let orders = jobs.into_iter().map(|job| {
+            let order = Order {
+                command: Command::Drain { within },
+                by: by.into(),
+                reason: reason.into(),
+            };
+            tokio::spawn(async move {
+                let name = &job.job.spec().job;
+                match give(&job, order).await {
+                    Ok(outcome) => info!(job = %name, "drains: {outcome}"),
+                    Err(error) => info!(job = %name, "does not drain: {error}"),
+                }
+                job.handle.events.closed().await;
+            })
+        });
+        for drained in orders.collect::<Vec<_>>() {
+            let _ = drained.await;
+        }
+        self.drained.send_replace(true);
+    }
+
+    /// Lets every job drain, as [`drain`](Self::drain) does, and says what was begun. [`is_drained`](Self::is_drained) says
+    /// when that is done.
+    ///
+    /// # Errors
+    /// The order has no reason, or a value that is not allowed.
+    pub(super) fn drain_all(
+        &self,
+        order: &Order,
+        within: Option<f64>,
+    ) -> Result<String, OrderError> {
+        order.check()?;
+        let (control, by, reason) = (self.clone(), order.by.clone(), order.reason.clone());
+        tokio::spawn(async move { control.drain(&by, &reason, within).await });
+        Ok("every job ends its round and begins none; the coordinator stops then".into())
+    }
+
+    /// Waits until all jobs have drained, whoever ordered it.
+    pub async fn is_drained(&self) {
+        let mut drained = self.drained.subscribe();
+        // It lives as long as this.
+        let _ = drained.wait_for(|drained| *drained).await;
+    }
+
+    /// Takes up one more job.
+    ///
+    /// # Errors
+    /// The job breaks a rule, has the name of another one here, needs other servers, or the store has it with another
+    /// specification.
+    pub async fn add(&self, job: JobConfig) -> Result<(), NetError> {
+        let stops = || {
+            NetError::config(
+                "jobs",
+                "the coordinator stops: start it again with this job",
+            )
+        };
+        let host = self.host().ok_or_else(stops)?;
+        let name = &job.spec.job;
+        if host.jobs.get(name).is_some() {
+            let rule = format!("job {name:?} is here already: give the new one another name");
+            return Err(NetError::config("jobs", rule));
+        }
+        let checked = check_added(job, &host.shared.limits(), host.room())?;
+        let name = &checked.job.spec().job;
+        if needed_servers(&checked.job) > 0 {
+            let rule = format!(
+                "job {name:?} has other servers, and the lines to them are made when the coordinator starts: add it to \
+                 the configuration and start the coordinator again"
+            );
+            return Err(NetError::config("jobs", rule));
+        }
+        info!(job = %name, "job added");
+        host.take_up(checked).await.map(drop)
+    }
+
+    /// Takes over other limits. Gives the names of those that have changed, and of those that would need another start.
+    ///
+    /// # Errors
+    /// A limit that breaks its rule. Nothing has changed then.
+    pub async fn set_limits(
+        &self,
+        limits: &Limits,
+    ) -> Result<(Vec<String>, Vec<String>), NetError> {
+        let broken = |(field, rule)| NetError::config(format!("limits.{field}"), rule);
+        limits.check().map_err(broken)?;
+        let Some(host) = self.host() else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let before = host.shared.limits();
+        let (changed, kept) = before
+            .differing(limits)
+            .into_iter()
+            .partition(|name| CHANGEABLE.contains(&&**name));
+        host.shared.set_limits(Limits {
+            patience: limits.patience,
+            reconnect_grace: limits.reconnect_grace,
+            failed_rounds: limits.failed_rounds,
+            farewell: limits.farewell,
+            drain_deadline: limits.drain_deadline,
+            ..before
+        });
+        let settings = host.shared.settings();
+        for job in host.jobs.all() {
+            // A job that has stopped waits for nothing.
+            let _ = job
+                .handle
+                .events
+                .send(Event::Input(Input::Settings(settings)))
+                .await;
+        }
+        Ok((changed, kept))
+    }
+
+    /// How a job stands; `None` if there is no such job.
+    pub fn status(&self, job: &str) -> Option<JobStatus> {
+        Some(self.host()?.jobs.get(job)?.status.borrow().clone())
+    }
+}
+
+/// Gives an order to a job that is served, and waits for what becomes of it.
+async fn give(job: &ServedJob, order: Order) -> Result<Outcome, OrderError> {
+    let name = &job.job.spec().job;
+    let (answer, answered) = oneshot::channel();
+    let given = order.clone();
+    let event = Event::Order { order, answer };
+    let stopping = || OrderError::Stopping { job: name.clone() };
+    let outcome = match job.handle.events.send(event).await {
+        Ok(()) => answered.await.map_err(|_| stopping()),
+        Err(_) => Err(stopping()),
+    };
+    outcome.unwrap_or_else(|error| {
+        not_given(name, &given, &error);
+        Err(error)
+    })
+}
+
+/// An order that came to no job: the job's own machine tells of all others.
+fn not_given(job: &str, order: &Order, error: &OrderError) {
+    let (job, by, reason) = (foreign(job), foreign(&order.by), foreign(&order.reason));
+    warn!(target: "blindsum::audit", %job, %by, order = order.command.name(), %reason, outcome = %error,
+        "order refused");
+}

@@ -1,0 +1,150 @@
+//! What a running coordinator takes over from its configuration file when that is read again.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use blindsum_job::difference::{Difference, differences};
+
+use super::Control;
+use super::file::{ConfigFile, of_job};
+
+/// What became of a configuration that was read again, a sentence each.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// What was taken over.
+    pub done: Vec<String>,
+    /// What was not, and what to do.
+    pub left: Vec<String>,
+}
+
+impl Control {
+    /// The coordinator was configured by this file, with these settings: [`reload_again`](Self::reload_again) reads it again.
+    pub async fn configured_by(
+        &self,
+        path: Option<&Path>,
+        settings: Vec<String>,
+        read: ConfigFile,
+    ) {
+        let source = (path.map(Path::to_owned), settings);
+        *self.configured.0.lock().await = Some((source, read));
+    }
+
+    /// Reads the configuration file again, if there is one, and takes over what [`reload`](Self::reload) does; without one,
+    /// certificates and the revocation list.
+    pub async fn reload_again(&self) -> Reloaded {
+        let mut configured = self.configured.0.lock().await;
+        let mut told = Reloaded::default();
+        let Some(((path, settings), before)) = &mut *configured else {
+            self.reload_credentials(&mut told);
+            return told;
+        };
+        match ConfigFile::read(path.as_deref(), settings) {
+            Ok(now) => {
+                told = self.reload(before, &now).await;
+                *before = now;
+            }
+            Err(error) => {
+                self.reload_credentials(&mut told);
+                told.left
+                    .push(format!("limits and jobs stay as they are: {error}"));
+            }
+        }
+        told
+    }
+
+    /// Reads certificates and the revocation list again, and takes over the limits and the new jobs of a configuration.
+    /// `before` is the configuration as it was read the last time.
+    async fn reload(&self, before: &ConfigFile, now: &ConfigFile) -> Reloaded {
+        let mut told = Reloaded::default();
+        self.reload_credentials(&mut told);
+        self.reload_limits(now, &mut told).await;
+        self.reload_jobs(now, &mut told).await;
+        for field in before.differing(now) {
+            let left = format!("{field} has changed: start the coordinator again to use it");
+            told.left.push(left);
+        }
+        told
+    }
+
+    /// Reads certificate, key, CA and revocation list again.
+    fn reload_credentials(&self, told: &mut Reloaded) {
+        match self.files.reload() {
+            true => told
+                .done
+                .push("certificate, key, CA and revocation list were read again".into()),
+            false => told.left.push(
+                "certificate, key, CA and revocation list: one of the files cannot be used, as the log says; what was read \
+                 before stays in use"
+                    .into(),
+            ),
+        }
+    }
+
+    async fn reload_limits(&self, now: &ConfigFile, told: &mut Reloaded) {
+        match self.set_limits(&now.limits).await {
+            Ok((changed, left)) => {
+                let changed = changed.into_iter();
+                told.done
+                    .extend(changed.map(|name| format!("limits.{name} has its new value")));
+                told.left.extend(left.into_iter().map(|name| {
+                    format!("limits.{name} has changed: start the coordinator again to use it")
+                }));
+            }
+            Err(error) => told.left.push(error.to_string()),
+        }
+    }
+
+    /// Adds the jobs that are new, and names what else is different.
+    async fn reload_jobs(&self, now: &ConfigFile, told: &mut Reloaded) {
+        let written = match now.written_jobs() {
+            Ok(written) => written,
+            Err(error) => return told.left.push(error.to_string()),
+        };
+        let Some(host) = self.host() else {
+            return;
+        };
+        let mut named = BTreeSet::new();
+        for (i, written) in written.into_iter().enumerate() {
+            let name = written.spec.job.clone();
+            named.insert(name.clone());
+            if let Some(served) = host.jobs.get(&name) {
+                match written.spec.validate() {
+                    Ok(job) => {
+                        let found = differences(served.job.spec(), job.spec());
+                        let found = found.iter().map(|it| left_as_it_is(&name, it));
+                        told.left.extend(found);
+                    }
+                    Err(error) => told.left.push(of_job(i, error.into()).to_string()),
+                }
+                continue;
+            }
+            let limits = host.shared.limits();
+            let mut room = host.room();
+            let added = match written.read(&limits, &mut room) {
+                Ok(job) => self.add(job).await,
+                Err(error) => Err(error),
+            };
+            match added {
+                Ok(()) => told.done.push(format!("job {name} was added")),
+                Err(error) => told.left.push(of_job(i, error).to_string()),
+            }
+        }
+        for served in host.jobs.all() {
+            let name = &served.job.spec().job;
+            if !named.contains(name) {
+                let left = format!(
+                    "job {name} is not in the configuration any more and goes on: `blindsum admin end {name}` ends it"
+                );
+                told.left.push(left);
+            }
+        }
+    }
+}
+
+fn left_as_it_is(job: &str, difference: &Difference) -> String {
+    let advice = match difference.may_change() {
+        true => format!("`blindsum admin extend {job}` changes it"),
+        false => "it cannot change in a job: give the job a new name".into(),
+    };
+    format!("job {job}: {difference}: left as it is; {advice}")
+}

@@ -1,0 +1,121 @@
+//! A connection to the admin address of a coordinator.
+
+use std::sync::{Arc, Mutex};
+
+use blindsum_net::admin::{self, AdminError};
+use blindsum_net::{Credentials, NetError};
+use pyo3::prelude::*;
+use tokio::runtime::Runtime;
+
+use crate::errors::{IntoPyErr, OrRaise, raise};
+use crate::network::{Pem, credentials};
+use crate::wait::{abandonable, locked};
+
+/// Orders of an operator. Each call makes a connection where there is none.
+#[pyclass(frozen, module = "blindsum._native")]
+pub struct Admin(Arc<Line>);
+
+/// Where the coordinator is, and the connection to it.
+struct Line {
+    url: String,
+    credentials: Credentials,
+    server_name: Option<String>,
+    connected: Mutex<Option<(Runtime, admin::Admin)>>,
+}
+
+/// The admin interface of a coordinator at this address; nothing is connected yet.
+#[pyfunction]
+pub fn admin_of(
+    py: Python<'_>,
+    url: String,
+    pem: Pem,
+    server_name: Option<String>,
+) -> PyResult<Admin> {
+    let credentials = credentials(pem).or_raise(py)?;
+    let connected = Mutex::new(None);
+    Ok(Admin(Arc::new(Line {
+        url,
+        credentials,
+        server_name,
+        connected,
+    })))
+}
+
+impl IntoPyErr for AdminError {
+    fn into_py_err(self, py: Python<'_>) -> PyErr {
+        match self {
+            AdminError::Net(error) => error.into_py_err(py),
+            AdminError::Refused { code, reason } => raise(py, "OrderError", (code, reason)),
+            other => raise(py, "BlindsumError", (other.to_string(),)),
+        }
+    }
+}
+
+impl Line {
+    /// Connects, asks, and keeps the connection for the next question, unless it has broken.
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(&Runtime, &mut admin::Admin) -> Result<T, AdminError>,
+    ) -> Result<T, AdminError> {
+        let mut connected = locked(&self.connected);
+        let (runtime, mut admin) = match connected.take() {
+            Some(connected) => connected,
+            None => {
+                let system = |error: std::io::Error| NetError::System(error.to_string());
+                let runtime = tokio::runtime::Builder::new_multi_thread()
+                    .worker_threads(1)
+                    .enable_all()
+                    .build()
+                    .map_err(system)?;
+                let name = self.server_name.as_deref();
+                let connect = admin::Admin::connect(&self.url, &self.credentials, name);
+                let admin = runtime.block_on(connect)?;
+                (runtime, admin)
+            }
+        };
+        let answer = question(&runtime, &mut admin);
+        if !matches!(answer, Err(AdminError::Net(_))) {
+            *connected = Some((runtime, admin));
+        }
+        answer
+    }
+}
+
+#[pymethods]
+impl Admin {
+    /// One job, or all where the name is empty, as a JSON array.
+    fn describe(&self, py: Python<'_>, job: String) -> PyResult<String> {
+        let line = self.0.clone();
+        let ask = move || line.ask(|runtime, admin| runtime.block_on(admin.describe(&job)));
+        abandonable(py, ask)?.or_raise(py)
+    }
+
+    /// Orders something of a job, a command as JSON; gives what was done.
+    fn order(
+        &self,
+        py: Python<'_>,
+        job: String,
+        command: String,
+        reason: String,
+    ) -> PyResult<String> {
+        let line = self.0.clone();
+        let ask = move || {
+            line.ask(|runtime, admin| runtime.block_on(admin.order(&job, &command, &reason)))
+        };
+        abandonable(py, ask)?.or_raise(py)
+    }
+
+    /// Adds a job, its specification as JSON; gives what was done.
+    fn add(&self, py: Python<'_>, spec: String, reason: String) -> PyResult<String> {
+        let line = self.0.clone();
+        let ask = move || line.ask(|runtime, admin| runtime.block_on(admin.add(&spec, &reason)));
+        abandonable(py, ask)?.or_raise(py)
+    }
+
+    /// Makes the coordinator read its files again; gives what it did, a line each.
+    fn reload(&self, py: Python<'_>, reason: String) -> PyResult<String> {
+        let line = self.0.clone();
+        let ask = move || line.ask(|runtime, admin| runtime.block_on(admin.reload(&reason)));
+        abandonable(py, ask)?.or_raise(py)
+    }
+}
