@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from blindsum.admin import Admin
     from blindsum.campaigns import Tally, campaign
     from blindsum.comparison.repeats import Repetition, simulate_again
     from blindsum.comparison.sweeps import sweep
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         MemoryLimitError,
         ModelError,
         NetworkError,
+        OrderError,
         PolicyError,
         PromiseBroken,
         ResultMissed,
@@ -94,7 +96,9 @@ _HOME = {
     "ModelError": "errors",
     "IdentityError": "errors",
     "InputError": "errors",
+    "Admin": "admin",
     "NetworkError": "errors",
+    "OrderError": "errors",
     "PolicyError": "errors",
     "PromiseBroken": "errors",
     "Tally": "campaigns",
@@ -125,6 +129,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Admin",
     "BlindsumError",
     "Clipped",
     "Comparison",
@@ -145,6 +150,7 @@ __all__ = [
     "MemoryLimitError",
     "ModelError",
     "NetworkError",
+    "OrderError",
     "Policy",
     "PolicyError",
     "PromiseBroken",

@@ -93,11 +93,24 @@ class Coordinator(Shown):
         coordinator's own.
     membership_ca
         The CA of etcd's certificate, as ``ca``; ``None`` is the job's CA.
+    admin
+        ``HOST:PORT`` at which operators see how the job stands and give orders, with :class:`Admin`; with
+        ``None`` nobody may from outside.
+    choice
+        Which parties take part where more are ready than a round takes: those that are ready ``"first"``,
+        those that have waited longest (``"turns"``), or some drawn for each round (``"random"``). The last
+        two wait for all parties that are connected.
+    change
+        How many parties of the latest round ``"turns"`` and ``"random"`` replace at once, at least; otherwise
+        they replace none. The difference of two sums tells most if one party was replaced: a party refuses
+        rosters that change less than ``min_cohort_change`` of its policy.
 
     Attributes
     ----------
     address : str
         The address at which it listens, ``HOST:PORT``.
+    admin : str or None
+        The address at which operators can connect, ``HOST:PORT``.
     servers : tuple of str
         The URLs of all three servers; empty if it is alone.
     hosts : tuple of str
@@ -128,6 +141,9 @@ class Coordinator(Shown):
         membership: str = "embedded",
         membership_identity: AnyPath | Identity | None = None,
         membership_ca: AnyPath | None = None,
+        admin: str | None = None,
+        choice: str = "first",
+        change: int = 1,
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else _first_model(model, spec)
@@ -144,9 +160,12 @@ class Coordinator(Shown):
             None if results is None else checks.folder("results", results),
             membership,
             _shown_to_etcd(membership_identity, membership_ca, identity, ca),
+            admin,
+            (choice, checks.setting("change", change, 1, 2**32 - 1)),
         )
         self._spec = spec
         self.address = self._native.address
+        self.admin = self._native.admin
         self.hosts = tuple(self._native.hosts)
         self.servers = tuple(servers)
         self.starts_from = ModelStart(*self._native.starts_from)
@@ -179,11 +198,13 @@ class Coordinator(Shown):
         while it is out of date no round begins, and none counts as failed; the same if a clock is wrong.
         ``key_exchange`` is that of TLS on the connection of each party and other server, as in
         ``X25519MLKEM768``. ``blocked`` says for whom or what the job waits after a round without a result,
-        or before a round can end; ``warning`` has it, too. ``state`` is ``"running"``, ``"done"``,
-        ``"failed"``, or ``"stopped"`` if this coordinator cannot go on and the job has not failed, as with
-        a full store. ``round`` is the latest round. If its ``key_setup`` is true, it only gives the key of
-        the job to its ``survivors``. Its ``total_weight`` is ``None`` before there is a sum, and if
-        :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as in
+        or before a round can end; ``warning`` has it, too. ``held`` says why operators let no round begin, as
+        after :meth:`pause`. ``ready`` lists the parties that are ready for the round that is offered, and
+        ``banned`` those that are banned, with the time until when in milliseconds since 1970. ``state`` is
+        ``"running"``, ``"done"``, ``"failed"``, or ``"stopped"`` if this coordinator cannot go on and the job
+        has not failed, as with a full store. ``round`` is the latest round. If its ``key_setup`` is true, it
+        only gives the key of the job to its ``survivors``. Its ``total_weight`` is ``None`` before there is a
+        sum, and if :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as in
         :attr:`RoundResult.result`.
 
         Parameters
@@ -201,6 +222,118 @@ class Coordinator(Shown):
                 yield json.loads(text)
             elif quiet_after < math.inf:
                 yield None
+
+    def drain(self, reason: str = "the program drains it", *, within: float | None = None) -> None:
+        """Finish the round under way, offer none, and end; :meth:`statuses` ends when that is done.
+
+        This returns at once. The job goes on when a coordinator is started again on the store.
+
+        Parameters
+        ----------
+        reason
+            Why; it is recorded.
+        within
+            Seconds after which to end even if the round has not. ``None`` is the limit ``drain_deadline``, or
+            the job's ``input_deadline``.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            ``within`` is not positive.
+        """
+        bound = None if within is None else checks.seconds("within", within)
+        self._native.drain(reason, bound)
+
+    def pause(self, reason: str) -> str:
+        """Finish the round under way and offer none before :meth:`resume`, also after a restart.
+
+        Parties stay connected and wait. Like all orders, this one is recorded in the store with the reason.
+
+        Returns
+        -------
+        str
+            What was done, for people.
+
+        Raises
+        ------
+        blindsum.OrderError
+            The job is paused already, or is over.
+        """
+        return self._order(reason, command="pause")
+
+    def resume(self, reason: str) -> str:
+        """Go on with a job that was paused, or that has failed and whose coordinator still runs.
+
+        Raises
+        ------
+        blindsum.OrderError
+            The job is neither paused nor has failed.
+        """
+        return self._order(reason, command="resume")
+
+    def extend(
+        self,
+        reason: str,
+        *,
+        rounds: int | None = None,
+        join_deadline: float | None = None,
+        stage_deadline: float | None = None,
+        input_deadline: float | None = None,
+    ) -> str:
+        """Change the terms of the job: how many rounds it has in all, and its deadlines in seconds.
+
+        What is ``None`` stays as it is. Deadlines hold from the next round on. Parties are told with the
+        beginning of a round. The specification and its hash stay as they are; the store keeps the terms.
+
+        Raises
+        ------
+        blindsum.OrderError
+            A value breaks a rule, as if more rounds are done already, or nothing would change.
+        """
+        terms: dict[str, float | None] = {
+            "rounds": rounds,
+            "join_deadline": join_deadline,
+            "stage_deadline": stage_deadline,
+            "input_deadline": input_deadline,
+        }
+        return self._order(reason, command="extend", **{k: v for k, v in terms.items() if v is not None})
+
+    def end(self, reason: str) -> str:
+        """Finish the round under way; the job is done then, whatever rounds were left.
+
+        Raises
+        ------
+        blindsum.OrderError
+            The job is over.
+        """
+        return self._order(reason, command="end")
+
+    def ban(self, party: str, reason: str, *, seconds: float | None = None) -> str:
+        """Leave a party out, for so many seconds or until :meth:`unban`.
+
+        Its connection ends, the round under way goes on without it, and it is not let in. It waits and tries
+        again for as long as its own ``patience`` lasts.
+
+        Raises
+        ------
+        blindsum.OrderError
+            A value breaks a rule.
+        """
+        duration = {} if seconds is None else {"for": seconds}
+        return self._order(reason, command="ban", party=party, **duration)
+
+    def unban(self, party: str, reason: str) -> str:
+        """Let a party in again.
+
+        Raises
+        ------
+        blindsum.OrderError
+            It is not banned.
+        """
+        return self._order(reason, command="unban", party=party)
+
+    def _order(self, reason: str, **command: str | float) -> str:
+        return self._native.order(json.dumps(command), reason)
 
     def stop(self) -> None:
         """Tell the parties and end; :meth:`statuses` ends when that is done."""
@@ -244,8 +377,9 @@ def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
     """Every job of a store, by name, as plain data; a coordinator may use the store meanwhile.
 
     Each has ``job``, ``state`` (``"running"``, ``"done"`` or ``"failed"``), ``reason``, ``protocol``,
-    ``rounds_done``, ``rounds``, ``min_parties``, ``model_version`` and ``round``, the report of the latest
-    round.
+    ``rounds_done``, ``rounds``, ``min_parties``, ``model_version``, ``held`` (why operators let no round
+    begin) and ``round``, the report of the latest round: ``"joining"`` while parties join it, ``"running"``
+    from then on.
 
     Raises
     ------

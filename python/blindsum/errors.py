@@ -212,6 +212,25 @@ class StoreError(BlindsumError):
     """The coordinator's store or a party's state folder cannot be used."""
 
 
+class OrderError(BlindsumError):
+    """An order to a coordinator was refused, and nothing was done.
+
+    Attributes
+    ----------
+    code : str
+        Why: ``"unknown-job"``, ``"stopping"`` (the coordinator stops), ``"state"`` (the job is done or has
+        failed), ``"unchanged"`` (it is so already), ``"value"`` (a value breaks a rule), or
+        ``"not-recorded"`` (the store cannot be written).
+    reason : str
+        The same in words, with what to do.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
 class PromiseBroken(BlindsumError):
     """A campaign of the simulator has found a broken promise.
 

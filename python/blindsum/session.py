@@ -99,6 +99,9 @@ class Policy:
         Bytes of the largest message that the job may ask for or send.
     max_parties : int
         Most ``parties`` of the job.
+    max_rounds : int or None
+        Most ``rounds`` of the job, also after its operator has extended it; ``None`` allows all numbers. A
+        job of 0 rounds has no end, which is more than any number.
     job_hash : str or None
         The hash that the job must have, :attr:`JobSpec.hash`, if the parties agreed on its specification;
         ``None`` accepts any job that keeps the other rules.
@@ -121,6 +124,7 @@ class Policy:
     max_dim: int = 2**28
     max_message: int = 2**32
     max_parties: int = 10_000
+    max_rounds: int | None = None
     job_hash: str | None = None
 
     def __post_init__(self) -> None:
@@ -139,6 +143,8 @@ class Policy:
             checks.setting(f"policy.{name}", getattr(self, name), 0, MOST_COUNTED)
         if self.max_weight is not None:
             checks.setting("policy.max_weight", self.max_weight, 1, 2**32 - 1)
+        if self.max_rounds is not None:
+            checks.setting("policy.max_rounds", self.max_rounds, 1, 2**32 - 1)
 
     def to_json(self) -> str:
         """Every rule, as a JSON object."""

@@ -245,6 +245,61 @@ def test_certificates_of_every_kind(algorithm, tmp_path, monkeypatch):
     assert pki.show("ca/agg.pem")["names"] == ["agg.example", "::1"]
 
 
+ADMIN = ("jobs", "describe", "pause", "resume", "extend", "ban", "unban", "add", "reload", "end", "drain")
+
+
+@covers("watch", *(f"admin {name}" for name in ADMIN))
+def test_orders_to_a_running_coordinator(place, tmp_path, capsys):
+    pki.issue(place.folder, "alice", operator=True)
+    (tmp_path / "second.toml").write_text('job = "second"\nprotocol = "plain"\nparties = 3\ndim = 4\n')
+    with place.coordinator(place.spec(), admin="127.0.0.1:0", stop_when_done=False) as coordinator:
+        port = coordinator.admin.rpartition(":")[2]
+        files = ["--identity", place.folder / "alice", "--ca", place.folder / "ca.pem"]
+        there = ["--at", f"https://localhost:{port}", *files]
+        why = [*there, "--reason", "a test"]
+        for words, said in (
+            (["admin", "jobs", *there], "waits for parties, at least 1; 0 of 1 rounds done"),
+            (["admin", "jobs", *there, "--json"], '"stage": "waiting"'),
+            (["admin", "pause", "job", *why], "paused now"),
+            (["admin", "describe", "job", *there], "held: paused by alice: a test"),
+            (["admin", "resume", "job", *why], "rounds begin again"),
+            (["admin", "extend", "job", "--rounds", "9", "--input-deadline", "30m", *why], "rounds = 9"),
+            (["admin", "ban", "job", "a", "--for", "2h", *why], "a takes no part for 7200 s"),
+            (["admin", "describe", "job", *there, "--json"], '"banned": {"a": '),
+            (["admin", "unban", "job", "a", *why], "a may take part again"),
+            (["admin", "add", tmp_path / "second.toml", *why], "job second was added"),
+            (["admin", "reload", *why], "were read again"),
+            (["watch", "--once", *there], "job second (plain): waits"),
+            (["watch", "second", "--once", *there], "0 of 1 rounds done"),
+            (["admin", "end", "job", *why], "done now"),
+            (["admin", "drain", "second", "--within", "5s", *why], "stops now"),
+        ):
+            assert status_of(*words) == 0, (words, capsys.readouterr().err)
+            assert said in capsys.readouterr().out
+        for words, status, said in (
+            (["admin", "pause", "other", *why], 1, "there is no such job here"),
+            (["admin", "describe", "other", *there], 1, "there is no such job here"),
+            (["admin", "pause", "job", *there], 2, "--reason"),
+            (["admin", "ban", "job", "a", "--for", "soon", *why], 2, "must be a time such as"),
+            (["watch", "--every", "0", *there], 2, "0.1 <= 0.0 <= 3600"),
+            (["admin", "jobs", "--at", f"https://localhost:{port}", *files[2:]], 2, "--identity"),
+        ):
+            assert status_of(*words) == status, words
+            assert said in capsys.readouterr().err
+        assert status_of("admin", "drain", *why) == 0
+        assert "every job ends its round" in capsys.readouterr().out
+        assert [status["state"] for status in coordinator.statuses()][-1] == "done"
+
+
+def test_a_party_gives_no_orders(place, capsys):
+    with place.coordinator(place.spec(), admin="127.0.0.1:0") as coordinator:
+        port = coordinator.admin.rpartition(":")[2]
+        words = ["--identity", place.identity("a"), "--ca", place.folder / "ca.pem", "--reason", "an attack"]
+        assert status_of("admin", "pause", "job", "--at", f"https://localhost:{port}", *words) == 1
+        assert "pki issue CA NAME --operator" in " ".join(capsys.readouterr().err.split())
+        assert next(coordinator.statuses())["held"] == ""
+
+
 BENCHES = ["flashe", "link", "load", "paillier", "pss", "pss-malicious", "round", "secagg"]
 JOB = ["--protocol", "plain", "--parties", "3", "--dim", "8"]
 

@@ -37,6 +37,8 @@ REPLACED_IN_SHELL = {
     "--host agg.example": "--host localhost",
     "https://agg.example:9443": "https://localhost:{port}",
     "0.0.0.0:9443": "127.0.0.1:{port}",
+    "https://agg.example:9444": "https://localhost:{admin}",
+    "0.0.0.0:9444": "127.0.0.1:{admin}",
     "cp examples/": f"cp {ROOT}/examples/",
     f"{ROOT}/examples/job.toml examples/": f"{ROOT}/examples/job.toml {ROOT}/examples/",
 }
@@ -134,17 +136,16 @@ def test_the_daemons_own_test_reads_the_file_of_a_server():
     assert "toml blindsumd server" in (ROOT / "crates/daemon/tests/daemon/documented.rs").read_text()
 
 
-@pytest.fixture
-def port():
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
 
 
 @pytest.fixture
-def shell(tmp_path, port):
+def shell(tmp_path):
     """A folder where the first steps have been made, and what runs in it."""
-    running = Shell(tmp_path, port)
+    running = Shell(tmp_path)
     yield running
     running.end()
 
@@ -152,8 +153,9 @@ def shell(tmp_path, port):
 class Shell:
     """Runs the lines of shell blocks; a coordinator runs on until another one, or the end."""
 
-    def __init__(self, folder, port):
-        self._folder, self._port, self._server = folder, port, None
+    def __init__(self, folder):
+        self._folder, self._server = folder, None
+        self._ports = {"port": free_port(), "admin": free_port()}
         scripts = folder / ".bin"
         scripts.mkdir()
         (scripts / "blindsum").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m blindsum "$@"\n')
@@ -161,7 +163,7 @@ class Shell:
         self._environment = os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "MAKEFLAGS": ""}
 
     def run(self, line):
-        line = replaced(line, REPLACED_IN_SHELL, port=self._port)
+        line = replaced(line, REPLACED_IN_SHELL, **self._ports)
         if line.startswith("blindsum serve "):
             self._serve(line)
         elif line.startswith("blindsum join "):

@@ -26,6 +26,8 @@ SUBCOMMANDS = {
     "serve": "run a coordinator for one job",
     "join": "take part in a job with a training function of yours",
     "status": "say how the jobs of a coordinator's store stand",
+    "admin": "see how the jobs of a running coordinator stand, and give orders to them",
+    "watch": "watch the jobs of a running coordinator in a terminal",
     "model": "write a job's model out of a coordinator's store",
     "faults": "list what members did wrong, with what shows it",
     "backup": "copy a coordinator's store, also while it is used",

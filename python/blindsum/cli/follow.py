@@ -15,7 +15,7 @@ from blindsum.cli.signals import on_hangup, on_stop
 WAIT = 0.5
 """Seconds between looks whether the server has ended."""
 
-_OF_COORDINATORS = ("store", "model", "out", "stay", "membership_identity", "membership_ca")
+_OF_COORDINATORS = ("store", "model", "out", "stay", "admin", "membership_identity", "membership_ca")
 
 
 EMBEDDED = "embedded"

@@ -56,7 +56,9 @@ as key set-ups, and a party writes the final model (blindsum join --out).
 With --json one JSON object per line: {{"event": "ready", "address", "hosts"}}, {{"event": "status", ...}}
 after every change, at last {{"event": "stopped"}}. Where nobody reads them, the oldest of them are dropped.
 
-SIGTERM and SIGINT (Ctrl-C) tell the parties and stop; with --store a later start goes on from there. SIGHUP
+SIGTERM drains: the round under way ends, none begins, and the coordinator stops, after --limit
+drain_deadline=SECONDS (default: the job's input_deadline) at the latest. A second SIGTERM, or SIGINT
+(Ctrl-C), tells the parties and stops at once. With --store a later start goes on from there. SIGHUP
 reads the certificate, its key, the CA and the revocation list again, which also happens by itself when one
 changes. `blindsum status`, `model` and `backup` read the store meanwhile. See docs/operations.md.
 
@@ -106,6 +108,24 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="with --server 1, 2 or decryptor: remembers the latest round there",
     )
     parser.add_argument("--listen", default="127.0.0.1:9443", metavar="HOST:PORT", help="port 0: a free one")
+    parser.add_argument(
+        "--choice",
+        choices=("first", "turns", "random"),
+        default="first",
+        help="which parties take part where more are ready than a round takes (default: first)",
+    )
+    parser.add_argument(
+        "--change",
+        type=int,
+        default=1,
+        metavar="N",
+        help="parties that turns and random replace at once, at least (default: 1)",
+    )
+    parser.add_argument(
+        "--admin",
+        metavar="HOST:PORT",
+        help="let operators in there, who use blindsum admin and blindsum watch (default: off)",
+    )
     parser.add_argument(
         "--store", type=named, metavar="FILE", help="SQLite file that remembers rounds and models"
     )
@@ -189,7 +209,7 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    with named_as_flags("listen", "servers", "store", "results", "membership"):
+    with named_as_flags("listen", "servers", "store", "results", "membership", "admin", "change"):
         coordinator = Coordinator(
             spec,
             identity=identity_from(options),
@@ -205,14 +225,27 @@ def _run(options: argparse.Namespace) -> int:
             membership=options.membership,
             membership_identity=options.membership_identity,
             membership_ca=options.membership_ca,
+            admin=options.admin,
+            choice=options.choice,
+            change=options.change,
         )
 
     def stop() -> None:
-        console.note("blindsum: stopping; the same signal again ends at once")
+        console.note("blindsum: stopping at once; the same signal again ends without goodbyes")
         coordinator.stop()
 
-    on_stop(stop)
-    on_hangup(coordinator.reload)
+    def drain() -> None:
+        console.note(
+            "blindsum: draining: the round under way ends, and none begins; a second signal stops at once"
+        )
+        coordinator.drain("SIGTERM")
+
+    def reload() -> None:
+        console.note("blindsum: certificate, key, CA and revocation list are read again")
+        coordinator.reload()
+
+    on_stop(stop, drain=drain)
+    on_hangup(reload)
     out = Output()
     say = _Json(out).say if options.json else _Lines(out).say
     hosts = list(coordinator.hosts)
@@ -220,6 +253,7 @@ def _run(options: argparse.Namespace) -> int:
         "ready",
         {
             "address": coordinator.address,
+            "admin": coordinator.admin,
             "hosts": hosts,
             "job": spec.job,
             "protocol": spec.protocol.name,
@@ -363,6 +397,8 @@ class _Lines:
             self._out.line(
                 f"blindsum: job {fields['job']} ({fields['protocol']}) at https://{fields['address']}"
             )
+            if fields["admin"]:
+                self._out.line(f"blindsum: operators at https://{fields['admin']}")
             self._out.line(f"blindsum: parties connect by a name in the certificate: {hosts}")
             self._out.line(f"blindsum: job {fields['job']} {fields['model']}")
         elif event == "stopped":

@@ -38,9 +38,10 @@ def stop_signals() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def on_stop(work: Callable[[], object]) -> None:
+def on_stop(work: Callable[[], object], *, drain: Callable[[], object] | None = None) -> None:
     """Do something on the first SIGTERM or SIGINT; the second one ends the command like Ctrl-C does.
 
+    With ``drain`` the first SIGTERM does that instead, and the signal after it does ``work``.
     For as long as :func:`stop_signals` lasts.
     """
 
@@ -49,7 +50,11 @@ def on_stop(work: Callable[[], object]) -> None:
         signal.signal(signal.SIGINT, _interrupt)
         work()
 
-    signal.signal(signal.SIGTERM, stop)
+    def gently(*_: object) -> None:
+        signal.signal(signal.SIGTERM, stop)
+        (drain or work)()
+
+    signal.signal(signal.SIGTERM, gently if drain else stop)
     signal.signal(signal.SIGINT, stop)
 
 

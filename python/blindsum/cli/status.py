@@ -12,7 +12,8 @@ examples:
   blindsum status --store job.sqlite
   blindsum status --store job.sqlite --json
 
-That a job is running says that it is not over; whether a coordinator runs it now is not in the store.
+That a job is running says that it is not over; whether a coordinator runs it now is not in the store. The
+stage of the round under way, and who is awaited, tells `blindsum admin describe` from the coordinator itself.
 """
 
 
@@ -44,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
         latest = job["round"]
         if job["state"] == "running" and (latest is None or latest["state"] != "running"):
             print(f"  a round begins when at least {job['min_parties']} parties are here")
+        if job["held"]:
+            print(f"  {job['held']}")
         if job["reason"]:
             print(f"  failed: {job['reason']}")
         if latest is not None:

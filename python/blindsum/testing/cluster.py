@@ -287,7 +287,8 @@ class Cluster:
     def _end_processes(self) -> None:
         for process in self._running.values():
             if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
+                # At once: a coordinator that gets SIGTERM lets its round end.
+                process.send_signal(signal.SIGINT)
         for process in self._running.values():
             try:
                 process.wait(timeout=2)

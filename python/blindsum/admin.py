@@ -1,0 +1,138 @@
+"""Operate a coordinator from elsewhere: see how its jobs stand, and give orders to them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from blindsum import _native, checks
+from blindsum.display import Shown
+from blindsum.pki import AnyPath, Identity, pem_files
+from blindsum.spec import JobSpec
+
+
+class Admin(Shown):
+    """A coordinator's admin interface, over mutual TLS with the certificate of an operator.
+
+    The first call connects. Every order is recorded in the coordinator's store, with the operator's name and
+    the reason.
+
+    Parameters
+    ----------
+    url
+        The admin address of the coordinator, ``https://HOST:PORT``.
+    identity
+        The operator's certificate and key, as ``blindsum pki issue CA NAME --operator`` makes them: the path
+        of ``NAME.pem`` and ``NAME.key`` without ending.
+    ca
+        The certificate of the job's CA, or the folder with ``ca.pem``.
+    server_name
+        The name in the coordinator's certificate, if it is not the host of ``url``.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        A file is missing or damaged.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        identity: AnyPath | Identity,
+        ca: AnyPath,
+        server_name: str | None = None,
+    ) -> None:
+        self._url = checks.line("url", url)
+        self._native = _native.admin_of(url, pem_files(identity, ca, None), server_name)
+
+    def _shown(self) -> dict[str, object]:
+        return {"url": self._url}
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Every job of the coordinator, by name, each as :meth:`describe` gives it.
+
+        Raises
+        ------
+        blindsum.NetworkError
+            The coordinator cannot be reached, or does not let this operator in.
+        """
+        jobs: list[dict[str, Any]] = json.loads(self._native.describe(""))
+        return jobs
+
+    def describe(self, job: str) -> dict[str, Any]:
+        """How a job stands, as plain data.
+
+        It has the fields of a status (:meth:`Coordinator.statuses`), and ``hash`` of the specification,
+        ``stage`` (what the job does now: ``"offered"`` while parties join, the name of a stage, ``"waiting"``
+        between rounds, or its state if it is over), ``stage_since_ms`` (milliseconds since 1970, or
+        ``None``), ``ended`` (the latest five rounds that are over, newest first, each with ``lost``: who was
+        lost, and why) and ``orders`` (the latest five orders, newest first).
+
+        Raises
+        ------
+        blindsum.OrderError
+            There is no such job.
+        blindsum.NetworkError
+            As for :meth:`jobs`.
+        """
+        found: list[dict[str, Any]] = json.loads(self._native.describe(job))
+        return found[0]
+
+    def order(self, job: str, command: str, reason: str, **values: object) -> str:
+        """Order something of a job; gives what was done, for people.
+
+        Parameters
+        ----------
+        job
+            The job; ``""`` with ``"drain"`` is the whole coordinator, which ends then.
+        command
+            ``"drain"``, ``"pause"``, ``"resume"``, ``"extend"``, ``"end"``, ``"ban"`` or ``"unban"``, as the
+            methods of :class:`Coordinator`.
+        reason
+            Why, in at most 500 characters.
+        values
+            ``within`` of ``drain``; ``rounds``, ``join_deadline``, ``stage_deadline`` and ``input_deadline``
+            of ``extend``; ``party`` of ``ban`` and ``unban``; ``seconds`` of ``ban``. ``None`` leaves a value
+            out.
+
+        Raises
+        ------
+        blindsum.OrderError
+            The order was refused, and nothing was done; ``code`` says why.
+        blindsum.NetworkError
+            As for :meth:`jobs`.
+        """
+        names = {"seconds": "for"}
+        given = {names.get(name, name): value for name, value in values.items() if value is not None}
+        return self._native.order(job, json.dumps({"command": command, **given}), reason)
+
+    def add(self, spec: JobSpec, reason: str) -> str:
+        """Add a job, which starts from zeros or goes on from the coordinator's store.
+
+        Raises
+        ------
+        blindsum.OrderError
+            The job breaks a rule, has the name of another one there, needs other servers, or is in the store
+            with another specification.
+        blindsum.NetworkError
+            As for :meth:`jobs`.
+        """
+        return self._native.add(spec.to_json(), reason)
+
+    def reload(self, reason: str) -> list[str]:
+        """Make the coordinator read its files again: certificates, limits and new jobs of its configuration.
+
+        Returns
+        -------
+        list of str
+            What it did, and what it did not do and why, a sentence each.
+
+        Raises
+        ------
+        blindsum.OrderError
+            The reason is missing.
+        blindsum.NetworkError
+            As for :meth:`jobs`.
+        """
+        return self._native.reload(reason).splitlines()

@@ -1,0 +1,93 @@
+"""What operators are shown of a job, in lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+MAX_NAMES = 8
+"""Names of a list; how many more there are is said."""
+
+
+def summary(job: Mapping[str, Any]) -> str:
+    """One job in a line."""
+    of = f" of {job['rounds']}" if job["rounds"] else ""
+    return (
+        f"job {job['job']} ({job['protocol']}): {doing(job)}; {job['rounds_done']}{of} rounds done, "
+        f"{len(job['connected'])} parties connected"
+    )
+
+
+def doing(job: Mapping[str, Any]) -> str:
+    """What a job does now."""
+    if job["state"] != "running":
+        return str(job["state"])
+    latest = job["round"]
+    match job["stage"]:
+        case "waiting":
+            return job["held"] or f"waits for parties, at least {job['min_parties']}"
+        case "offered":
+            return f"round {latest['number']} is offered{_since(job)}"
+        case stage:
+            return f"round {latest['number']}, stage {stage}{_since(job)}"
+
+
+def _since(job: Mapping[str, Any]) -> str:
+    if job["stage_since_ms"] is None:
+        return ""
+    return f" for {max(0.0, time.time() - job['stage_since_ms'] / 1000):.0f} s"
+
+
+def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
+    """A job in lines: what it does, who is here, its last rounds and orders."""
+    yield summary(job)
+    for name in ("held", "reason", "warning"):
+        if job[name]:
+            yield f"  {name}: {job[name]}"
+    for name, text in (
+        ("connected", "connected"),
+        ("ready", "ready"),
+        ("waiting_for", "awaited"),
+        ("lost", "connection lost"),
+        ("unconfirmed", "have not confirmed the latest result"),
+    ):
+        if job[name]:
+            yield f"  {text}: {_names(job[name])}"
+    for party, why in sorted(job["left"].items()):
+        yield f"  left: {party}: {why}"
+    for party, until in sorted(job["banned"].items()):
+        yield f"  banned: {party}{_until(until)}"
+    yield f"  model version {job['model_version']}, hash {job['model_hash'][:16]}; job {job['hash'][:16]}"
+    for ended in job["ended"]:
+        yield f"  {_round(ended)}"
+        for party, why in sorted(ended["lost"].items()):
+            yield f"    lost: {party}: {why}"
+    for order in job["orders"]:
+        refused = "refused: " if order["refused"] else ""
+        at, by, command = moment(order["at_ms"]), order["by"], order["command"]["command"]
+        yield f"  order of {at}: {command} by {by} ({order['reason']}): {refused}{order['outcome']}"
+
+
+def _round(ended: Mapping[str, Any]) -> str:
+    if ended["state"] == "done":
+        return (
+            f"round {ended['number']}: sum of {ended['survivors']} of {ended['parties']} parties, "
+            f"{ended['seconds']:.1f} s"
+        )
+    return f"round {ended['number']}: no sum: {ended['reason']}"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f", and {more} more" if more > 0 else "")
+
+
+def _until(until_ms: int | None) -> str:
+    return "" if until_ms is None else f" until {moment(until_ms)}"
+
+
+def moment(ms: int) -> str:
+    """A time in milliseconds since 1970, in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
