@@ -229,6 +229,19 @@ CASES = {
         "The others open only results of the same survivors, or of very different ones, also after a "
         "restart; the job goes on or waits, and says for whom",
     ),
+    68: (
+        "Orders to a coordinator from a party, a coordinator, a server, an operator of another CA, one that "
+        "was revoked, or somebody without a certificate",
+        "Refused at the admin address, or at the next question over the connection; nothing has changed",
+    ),
+    69: (
+        "A coordinator that runs more rounds than the job has, or than a party allows",
+        "Parties take no part in them: they know of every extension, and their policy bounds it",
+    ),
+    70: (
+        "A party that operators have banned comes back, also after a restart of the coordinator",
+        "It is not let in before its time is over, and nobody waits for it",
+    ),
 }
 
 # Tests whose names carry no number.
