@@ -105,6 +105,15 @@ def test_events_say_how_a_round_goes_and_whom_it_lost(place, partner, tmp_path):
     assert {ends["whose"] for ends in last["certificates"]} == {"certificate", "CA"}
 
 
+def test_a_page_that_stays_open_keeps_no_store_open(place, tmp_path):
+    pages = []
+    for _ in range(3):
+        options = {"store": tmp_path / "s.sqlite", "metrics": "127.0.0.1:0"}
+        with shown(place, place.spec(), tmp_path, **options) as coordinator:
+            pages.append(events(coordinator))
+            assert next(pages[-1])["jobs"]
+
+
 def test_settings_that_cannot_be_used_are_refused(place, tmp_path):
     short = tmp_path / "short"
     short.write_text("secret\n")

@@ -2,7 +2,7 @@
 //! and when its certificates end. Looking costs no round anything.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use blindsum_job::server::Counted;
@@ -21,7 +21,7 @@ use crate::tls::{Accepting, Renewed};
 #[derive(Clone)]
 pub struct Watched {
     jobs: Arc<Shown>,
-    own: Option<Kept>,
+    own: Option<Seen>,
     counts: Arc<Counts>,
     certificates: Arc<dyn Ends + Send + Sync>,
     /// The clock of the machine, and both clocks when the server was started.
@@ -49,10 +49,25 @@ impl WatchedJob {
 pub(crate) type Shown = Box<dyn Fn() -> Vec<WatchedJob> + Send + Sync>;
 
 /// What only a coordinator has.
-#[derive(Clone)]
 pub(crate) struct Kept {
     pub store: Arc<SqliteStore>,
     pub spools: Arc<Spools>,
+}
+
+/// The same as it is seen: whoever watches keeps no store open that its coordinator has closed.
+#[derive(Clone)]
+struct Seen {
+    store: Weak<SqliteStore>,
+    spools: Weak<Spools>,
+}
+
+impl From<Kept> for Seen {
+    fn from(kept: Kept) -> Self {
+        Self {
+            store: Arc::downgrade(&kept.store),
+            spools: Arc::downgrade(&kept.spools),
+        }
+    }
 }
 
 /// When certificates end, in seconds since 1970-01-01 00:00 UTC.
@@ -84,7 +99,7 @@ impl Watched {
         let clock = side.clock().clone();
         Self {
             jobs: Arc::new(jobs),
-            own,
+            own: own.map(Seen::from),
             counts,
             certificates: side.clone(),
             started: (Instant::now(), clock.unix_millis()),
@@ -142,7 +157,7 @@ impl Watched {
 
     /// Bytes of answers to pass on, in memory and in temporary files; `None` if this server passes nothing on.
     pub fn relayed(&self) -> Option<(u64, u64)> {
-        let spools = &self.own.as_ref()?.spools;
+        let spools = self.own.as_ref()?.spools.upgrade()?;
         Some((spools.used(), spools.spilled()))
     }
 
@@ -151,9 +166,9 @@ impl Watched {
     /// # Errors
     /// The store cannot be read.
     pub fn rounds(&self, job: &str, most: u32) -> Result<Vec<RoundReport>, StoreError> {
-        match &self.own {
-            Some(own) => {
-                let mut rounds = own.store.rounds(job, most)?;
+        match self.own.as_ref().and_then(|own| own.store.upgrade()) {
+            Some(store) => {
+                let mut rounds = store.rounds(job, most)?;
                 rounds.reverse();
                 Ok(rounds)
             }
@@ -163,7 +178,7 @@ impl Watched {
 
     /// Bytes of the store's files and seconds of its transactions; `None` if this server has no store.
     pub fn store(&self) -> Option<(u64, Histogram)> {
-        let store = &self.own.as_ref()?.store;
+        let store = self.own.as_ref()?.store.upgrade()?;
         Some((store.bytes(), store.transaction_seconds()))
     }
 }

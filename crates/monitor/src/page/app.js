@@ -153,17 +153,25 @@ function people(status) {
   const awaited = new Set(status.waiting_for);
   const members = new Set(round?.parties ?? []);
   const running = round?.state === "running";
-  const names = new Set([...here, ...members, ...awaited, ...status.lost, ...Object.keys(status.left), ...lost.keys()]);
+  const names = new Set([...here, ...members, ...awaited, ...status.lost, ...Object.keys(status.left), ...Object.keys(status.banned), ...lost.keys()]);
   const found = [...names].sort().map((name) => {
     const left = status.left[name];
     if (lost.has(name)) {
       return { name, state: "lost", kind: "bad", why: lost.get(name), order: 0 };
+    }
+    if (name in status.banned) {
+      const until = status.banned[name];
+      const why = until === null ? "by an operator, until that is taken back" : `by an operator, until ${new Date(until).toLocaleString()}`;
+      return { name, state: "banned", kind: "bad", why, order: 1 };
     }
     if (left !== undefined) {
       return { name, state: "left", kind: "bad", why: left, order: 1 };
     }
     if (status.lost.includes(name)) {
       return { name, state: "away", kind: "warn", why: "its connection was lost; it may come back", order: 2 };
+    }
+    if (status.ready.includes(name)) {
+      return { name, state: "ready", kind: "good", why: "", order: 4 };
     }
     if (awaited.has(name)) {
       return { name, state: "awaited", kind: "warn", why: "", order: 3 };
@@ -288,6 +296,9 @@ function losses(rounds) {
 function card(job) {
   const { status } = job;
   const title = make("div", { class: "title" }, make("h2", {}, status.job), pill(status.state, STATES[status.state]), make("span", { class: "quiet" }, status.protocol));
+  if (status.held) {
+    title.append(pill("held", "warn"), make("span", { class: "quiet" }, status.held));
+  }
   const blocks = [stages(job), ...charts(job.rounds), parties(status), losses(job.rounds)];
   const grid = make("div", { class: "grid" }, ...blocks.filter((block) => block !== null));
   return make("section", { class: "card", "aria-label": `job ${status.job}` }, title, facts(job), grid);

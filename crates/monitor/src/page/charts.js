@@ -59,7 +59,7 @@ const Charts = (() => {
       }
       chart.append(group);
       if (i === 0 || i === bars.length - 1) {
-        const middle = LEFT + (i + 0.5) * step;
+        const middle = Math.min(LEFT + (i + 0.5) * step, WIDTH - 8);
         chart.append(svg("text", { x: middle, y: HEIGHT - 4, "text-anchor": "middle" }, bar.name));
       }
     });
