@@ -21,9 +21,7 @@ use blindsum_job::pb::coordinator_frame::Frame as Down;
 use blindsum_job::pb::party_frame::Frame;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 use blindsum_job::records::MemoryRecords;
-use blindsum_job::server::{
-    self, Choice, Effect, JobServer, LinkId, MemoryShelves, Parts, Peer, Settings,
-};
+use blindsum_job::server::{self, Effect, JobServer, LinkId, MemoryShelves, Parts, Peer, Settings};
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName, Quantised};
