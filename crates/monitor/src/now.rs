@@ -110,6 +110,11 @@ const OF_JOBS: [OfJob; 6] = [
         "1 while the job waits for somebody or something after a round without a result.",
         |status, _| f64::from(u8::from(!status.blocked.is_empty())),
     ),
+    (
+        "blindsum_job_held",
+        "1 while operators let no round begin.",
+        |status, _| f64::from(u8::from(!status.held.is_empty())),
+    ),
 ];
 
 fn write_jobs(jobs: &[(JobStatus, Totals)], page: &mut Page<'_>) -> fmt::Result {
