@@ -16,10 +16,10 @@ use super::joining::ReadyParty;
 use crate::first_few;
 use crate::report::RoundReport;
 
-/// Who took part in which round the last time.
+/// Who took part in which round the last time, and how often.
 #[derive(Default)]
 pub(super) struct Turns {
-    latest: BTreeMap<Arc<str>, u64>,
+    latest: BTreeMap<Arc<str>, (u64, u64)>,
     /// The parties of the latest round.
     cohort: BTreeSet<Arc<str>>,
 }
@@ -42,19 +42,15 @@ impl Turns {
     /// These parties take part in a round.
     pub fn took_part(&mut self, round: u64, names: BTreeSet<Arc<str>>) {
         for name in &names {
-            self.latest.insert(name.clone(), round);
+            let (latest, times) = self.latest.entry(name.clone()).or_default();
+            (*latest, *times) = (round, *times + 1);
         }
         self.cohort = names;
     }
 
-    /// The round in which a party took part the last time; 0 if it never did.
-    fn latest(&self, name: &str) -> u64 {
-        self.latest.get(name).copied().unwrap_or(0)
-    }
-
-    /// Those that have waited longest come first; of those that have waited as long, in the order that they have.
+    /// Those that have waited longest come first; of those that have waited as long, those that took part least often.
     fn sort(&self, names: &mut [Arc<str>]) {
-        names.sort_by_key(|name| self.latest(name));
+        names.sort_by_key(|name| self.latest.get(name).copied().unwrap_or_default());
     }
 
     /// The first `most` in this order, unless that would replace fewer than `change` parties of the latest round: then its
@@ -188,7 +184,7 @@ mod tests {
         let turns = Turns::stored(&reports);
         let mut order = names(&["a", "b", "c", "d"]);
         turns.sort(&mut order);
-        assert_eq!(order, names(&["d", "b", "a", "c"]));
+        assert_eq!(order, names(&["d", "b", "c", "a"]));
         assert_eq!(turns.cohort, names(&["a", "c"]).into_iter().collect());
     }
 }

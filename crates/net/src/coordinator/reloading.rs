@@ -126,7 +126,7 @@ impl Control {
             };
             match added {
                 Ok(()) => told.done.push(format!("job {name} was added")),
-                Err(error) => told.left.push(of_job(i, error).to_string()),
+                Err(error) => told.left.push(format!("job {name}: {}", of_job(i, error))),
             }
         }
         for served in host.jobs.all() {

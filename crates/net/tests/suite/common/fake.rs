@@ -14,7 +14,7 @@ use blindsum_net::pb::coordinator_server::{Coordinator, CoordinatorServer};
 use blindsum_net::pb::party_frame::Frame;
 use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, StatusReply, StatusRequest};
 use blindsum_net::{Credentials, Model, NetError};
-use blindsum_protocol::{Job, ProtocolName};
+use blindsum_protocol::{Job, JobSpec, ProtocolName};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
@@ -245,7 +245,12 @@ impl Line<'_> {
 
 /// A job of plain sums for up to four parties.
 pub fn job() -> Arc<Job> {
-    Arc::new(spec(ProtocolName::Plain, 4).validate().unwrap())
+    // A party is in no round beyond these.
+    let spec = JobSpec {
+        rounds: 9,
+        ..spec(ProtocolName::Plain, 4)
+    };
+    Arc::new(spec.validate().unwrap())
 }
 
 /// The certificates and nonces of a round.
