@@ -273,7 +273,10 @@ impl Lead {
             Err(error) => (self.operator.clone(), Err(error)),
         };
         let record = order.record(self.hand.unix_millis(), &outcome);
-        let bytes = serde_json::to_vec(&after).unwrap_or_default();
+        let unwritable = |error: serde_json::Error| OrderError::NotRecorded {
+            reason: error.to_string(),
+        };
+        let bytes = serde_json::to_vec(&after).map_err(unwritable)?;
         let stored = self.stored(move |store, job| store.order(job, &bytes, &record));
         stored.await.map_err(not_recorded)?;
         let outcome = outcome?;

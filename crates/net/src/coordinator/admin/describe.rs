@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::super::Control;
 use super::super::hosting::ServedJob;
+use crate::JobError;
 use crate::orders::OrderRecord;
 use crate::report::{JobStatus, RoundReport, RoundState};
 
@@ -65,9 +66,12 @@ impl From<RoundReport> for Ended {
 
 impl Control {
     /// Every job, or one, as operators see it; nothing where there is no such job.
-    pub(super) async fn describe(&self, name: &str) -> Vec<Description> {
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(super) async fn describe(&self, name: &str) -> Result<Vec<Description>, JobError> {
         let Some(host) = self.host() else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let jobs = match name {
             "" => host.jobs.all(),
@@ -78,14 +82,15 @@ impl Control {
         let described = tokio::task::spawn_blocking(move || {
             let describe = |job: ServedJob| {
                 let name = &job.job.spec().job;
-                let rounds = store.rounds(name, LATEST + 1).unwrap_or_default();
-                let orders = store.orders(name, LATEST).unwrap_or_default();
+                let rounds = store.rounds(name, LATEST + 1)?;
+                let orders = store.orders(name, LATEST)?;
                 let status = job.status.borrow().clone();
-                Description::of(status, job.job.hash(), rounds, orders)
+                Ok(Description::of(status, job.job.hash(), rounds, orders))
             };
             jobs.into_iter().map(describe).collect()
         });
-        described.await.unwrap_or_default()
+        let broken = |error: tokio::task::JoinError| JobError::System(error.to_string());
+        described.await.map_err(broken)?
     }
 }
 

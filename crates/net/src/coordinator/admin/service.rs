@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use super::super::{Control, JobConfig};
 use super::listener::Operator;
+use crate::JobError;
 use crate::audit::{Entry, OrderEntry};
 use crate::orders::{Command, Order, OrderError, check_reason};
 use crate::pb::admin_server::Admin;
@@ -141,7 +142,8 @@ impl Admin for Service {
 
 /// One job, or all, as JSON.
 async fn described(control: &Control, job: &str) -> Result<DescribeReply, Status> {
-    let jobs = control.describe(job).await;
+    let unreadable = |error: JobError| Status::internal(error.for_others());
+    let jobs = control.describe(job).await.map_err(unreadable)?;
     if jobs.is_empty() && !job.is_empty() {
         let job = foreign(job);
         return Err(Status::not_found(
