@@ -79,7 +79,7 @@ fn states(jobs: &[(JobStatus, Totals)], page: &mut Page<'_>) -> fmt::Result {
 /// One gauge of jobs: its name, what it is, and its value.
 type OfJob = (&'static str, &'static str, fn(&JobStatus, &Totals) -> f64);
 
-const OF_JOBS: [OfJob; 6] = [
+const OF_JOBS: [OfJob; 7] = [
     (
         "blindsum_parties_connected",
         "Parties that are connected.",
