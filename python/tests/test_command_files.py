@@ -12,9 +12,9 @@ from command_lines import JOB, refused, run
 import blindsum as bs
 from blindsum import checks, coordinator, pki
 from blindsum.cli import main
+from blindsum.cli.events import Lines
 from blindsum.cli.files import check_file
 from blindsum.cli.output import Output
-from blindsum.cli.serve import _Lines
 from blindsum.session import Session
 from experiments import output
 
@@ -262,7 +262,7 @@ def test_a_limit_beyond_all_is_not_printed(value, here, capsys):
 
 
 def test_a_party_that_leaves_again_is_told_again(capsys):
-    lines = _Lines(Output())
+    lines = Lines(Output())
     for left in ({"a": "closed"}, {"a": "closed"}, {}, {"a": "closed"}):
         lines._departed(left)
     assert capsys.readouterr().out == "a has left: closed\n" * 2

@@ -176,7 +176,7 @@ def test_an_audit_trail_is_looked_at(place, tmp_path, capsys):
     with place.coordinator(place.spec(), audit=trail):
         pass
     assert status_of("audit", "verify", trail) == 0
-    assert "3 entries" in capsys.readouterr().out
+    assert "4 entries" in capsys.readouterr().out
     assert status_of("audit", "show", trail, "--job", "job") == 0
     assert "job-opened job job" in capsys.readouterr().out
 

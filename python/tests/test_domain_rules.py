@@ -268,5 +268,6 @@ def test_an_error_of_the_speaker_is_the_same_at_every_learner(error):
 def test_every_error_of_a_job_is_among_them():
     kinds = (one for one in vars(errors).values() if isinstance(one, type))
     defined = {one for one in kinds if issubclass(one, bs.BlindsumError)}
-    # That of a simulation is raised in no job.
-    assert defined - {type(error) for error in SAMPLES} == {errors.PromiseBroken}
+    # Those of a simulation, of an operator and of a file of the coordinator are raised in no job.
+    of_others = {errors.PromiseBroken, errors.OrderError, errors.AuditError}
+    assert defined - {type(error) for error in SAMPLES} == of_others

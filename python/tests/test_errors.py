@@ -38,6 +38,7 @@ SAMPLES = [
     errors.StoreError("in use"),
     errors.MemoryLimitError("too large"),
     errors.ModelError("not finite"),
+    errors.AuditError("audit.jsonl", 7, "has the number 8"),
     errors.OrderError("state", "pause job a: the job is done; only a running job can be paused"),
     errors.PromiseBroken(7, "kill", "two sums", ["a", "b"]),
     errors.HiddenModelError("only the parties"),

@@ -100,7 +100,7 @@ pub async fn reread_on(mut hangup: Signal, mut again: Again) {
         for done in &told.done {
             info!("reloaded: {done}");
         }
-        for left in &told.left {
+        for left in told.left.iter().chain(&told.wrong) {
             warn!("not reloaded: {left}");
         }
     }

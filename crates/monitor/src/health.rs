@@ -68,6 +68,9 @@ pub(crate) fn ready_job(watched: &Watched, name: &str) -> Option<Health> {
     if status.state == JobState::Running && status.connected.len() < status.min_parties {
         wrong.push("too few parties are connected".into());
     }
+    if status.state == JobState::Running && !status.held.is_empty() {
+        wrong.push("operators let no round begin: blindsum status says why".into());
+    }
     if status.state == JobState::Running && !status.blocked.is_empty() {
         wrong.push(blocked());
     }

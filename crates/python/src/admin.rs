@@ -11,16 +11,17 @@ use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::network::{Pem, credentials};
 use crate::wait::{abandonable, locked};
 
-/// Orders of an operator. Each call makes a connection where there is none.
+/// Orders of an operator. Each call makes a connection of its own: orders are rare, and a coordinator may be started again
+/// between two of them.
 #[pyclass(frozen, module = "blindsum._native")]
 pub struct Admin(Arc<Line>);
 
-/// Where the coordinator is, and the connection to it.
+/// Where the coordinator is, and what makes connections to it.
 struct Line {
     url: String,
     credentials: Credentials,
     server_name: Option<String>,
-    connected: Mutex<Option<(Runtime, admin::Admin)>>,
+    runtime: Mutex<Option<Runtime>>,
 }
 
 /// The admin interface of a coordinator at this address; nothing is connected yet.
@@ -32,12 +33,12 @@ pub fn admin_of(
     server_name: Option<String>,
 ) -> PyResult<Admin> {
     let credentials = credentials(pem).or_raise(py)?;
-    let connected = Mutex::new(None);
+    let runtime = Mutex::new(None);
     Ok(Admin(Arc::new(Line {
         url,
         credentials,
         server_name,
-        connected,
+        runtime,
     })))
 }
 
@@ -52,32 +53,28 @@ impl IntoPyErr for AdminError {
 }
 
 impl Line {
-    /// Connects, asks, and keeps the connection for the next question, unless it has broken.
+    /// Connects and asks.
     fn ask<T>(
         &self,
         question: impl FnOnce(&Runtime, &mut admin::Admin) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
-        let mut connected = locked(&self.connected);
-        let (runtime, mut admin) = match connected.take() {
-            Some(connected) => connected,
+        let mut made = locked(&self.runtime);
+        let runtime = match made.take() {
+            Some(runtime) => runtime,
             None => {
                 let system = |error: std::io::Error| NetError::System(error.to_string());
-                let runtime = tokio::runtime::Builder::new_multi_thread()
+                tokio::runtime::Builder::new_multi_thread()
                     .worker_threads(1)
                     .enable_all()
                     .build()
-                    .map_err(system)?;
-                let name = self.server_name.as_deref();
-                let connect = admin::Admin::connect(&self.url, &self.credentials, name);
-                let admin = runtime.block_on(connect)?;
-                (runtime, admin)
+                    .map_err(system)?
             }
         };
-        let answer = question(&runtime, &mut admin);
-        if !matches!(answer, Err(AdminError::Net(_))) {
-            *connected = Some((runtime, admin));
-        }
-        answer
+        let runtime = made.insert(runtime);
+        let name = self.server_name.as_deref();
+        let connect = admin::Admin::connect(&self.url, &self.credentials, name);
+        let mut admin = runtime.block_on(connect)?;
+        question(runtime, &mut admin)
     }
 }
 

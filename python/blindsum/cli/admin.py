@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     jobs.set_defaults(run=_jobs)
 
     describe = actions.add_parser("describe", help="one job: stage, parties, last rounds, last orders")
-    describe.add_argument("job", metavar="JOB")
+    describe.add_argument("job", metavar="NAME")
     add_connection(describe)
     describe.add_argument("--json", action="store_true", help="print a JSON object")
     describe.set_defaults(run=_describe)
@@ -85,7 +85,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     unban.set_defaults(values=("party",))
 
     drain = actions.add_parser("drain", help="finish rounds under way, begin none, and end the coordinator")
-    drain.add_argument("job", metavar="JOB", nargs="?", default="", help="stop this job alone")
+    drain.add_argument("job", metavar="NAME", nargs="?", default="", help="stop this job alone")
     drain.add_argument(
         "--within",
         type=duration,
@@ -151,7 +151,7 @@ def duration(text: str) -> float:
 
 def _order(actions: Any, command: str, text: str, *arguments: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(command, help=text)
-    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("job", metavar="NAME")
     for argument in arguments:
         parser.add_argument(argument, metavar=argument.upper())
     add_connection(parser)

@@ -29,7 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Watch the jobs of a running coordinator in a terminal."
     parser.epilog = EXAMPLES
-    parser.add_argument("job", metavar="JOB", nargs="?", default="", help="one job (default: all)")
+    parser.add_argument("job", metavar="NAME", nargs="?", default="", help="one job (default: all)")
     add_connection(parser)
     parser.add_argument(
         "--every", type=float, default=1.0, metavar="SECONDS", help="time between two looks (default: 1)"
@@ -40,14 +40,21 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show how jobs stand, again and again."""
-    from blindsum.errors import ConfigError
+    from blindsum.errors import ConfigError, NetworkError
 
     if not 0.1 <= options.every <= 3600:
         raise ConfigError("--every", f"0.1 <= {options.every} <= 3600 seconds must hold")
-    admin = connected(options)
+    admin, was_there = connected(options), False
     while True:
-        jobs = [admin.describe(options.job)] if options.job else admin.jobs()
-        text = "\n".join(line for job in jobs for line in lines_of(job))
+        try:
+            jobs = [admin.describe(options.job)] if options.job else admin.jobs()
+            text = "\n".join(line for job in jobs for line in lines_of(job))
+            was_there = True
+        except NetworkError as error:
+            # A coordinator that was there may be started again.
+            if options.once or not was_there:
+                raise
+            text = f"no answer, trying again: {error}"
         clear = CLEAR if sys.stdout.isatty() and not options.once else ""
         print(f"{clear}{text}", flush=True)
         if options.once:

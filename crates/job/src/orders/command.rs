@@ -107,8 +107,11 @@ impl Command {
     }
 
     fn check_party(&self, party: &str) -> Result<(), OrderError> {
-        match party.is_empty() {
-            true => self.refused("party", "must be the name in a party's certificate".into()),
+        match party.is_empty() || party.chars().any(char::is_control) {
+            true => {
+                let rule = format!("{party:?} must be the name in a party's certificate");
+                self.refused("party", rule)
+            }
             false => Ok(()),
         }
     }

@@ -107,7 +107,9 @@ pub enum OrderError {
         job: String,
     },
     /// The job, or its coordinator, has stopped or stops.
-    #[error("order to job {job}: its coordinator stops; give the order again once it is back")]
+    #[error(
+        "order to job {job}: it has stopped here; start its coordinator again, and give the order then"
+    )]
     Stopping {
         /// The job.
         job: String,

@@ -155,6 +155,8 @@ impl Operator {
             Command::Resume {} => {
                 let advice = "give it more rounds with extend, or begin another job";
                 view.must_be(order, &[JobState::Running, JobState::Failed], advice)?;
+                let drains = "it drains: it goes on when its coordinator is started again";
+                view.must_change(order, !self.drains(), drains)?;
                 let changes = self.is_paused() || view.state == JobState::Failed;
                 view.must_change(order, changes, "it is not paused")?;
                 after.paused.clear();

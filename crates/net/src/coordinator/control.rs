@@ -13,7 +13,7 @@ use super::configured::Configured;
 use super::driver::Event;
 use super::hosting::{Host, ServedJob};
 use super::{JobConfig, needed_servers};
-use crate::audit::Audit;
+use crate::audit::{Entry, OrderEntry};
 use crate::report::JobStatus;
 use crate::tls::Reload;
 use crate::{Limits, NetError};
@@ -59,13 +59,26 @@ impl Control {
     /// Why it was refused; nothing has changed then.
     pub async fn order(&self, job: &str, order: Order) -> Result<Outcome, OrderError> {
         let host = self.host();
-        let error = match host.as_ref().map(|host| host.jobs.get(job)) {
-            Some(Some(served)) => return give(&served, order).await,
-            Some(None) => OrderError::UnknownJob { job: foreign(job) },
-            None => OrderError::Stopping { job: foreign(job) },
+        let given = match &host {
+            None => Err(OrderError::Stopping { job: foreign(job) }),
+            Some(host) => {
+                let closed = host.closed.read().await;
+                match host.jobs.get(job) {
+                    _ if *closed => Err(OrderError::Stopping { job: foreign(job) }),
+                    None => Err(OrderError::UnknownJob { job: foreign(job) }),
+                    Some(served) => give(&served, order.clone()).await,
+                }
+            }
         };
-        not_given(job, &order, &error);
-        Err(error)
+        match given {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let outcome = Err(error.to_string());
+                let name = order.command.name();
+                self.record(job, &order.by, name, &order.reason, &outcome);
+                Err(error)
+            }
+        }
     }
 
     /// Lets every job finish its round and offer none; ends once all of them have stopped. `within` is how many seconds
@@ -83,7 +96,7 @@ impl Control {
             };
             tokio::spawn(async move {
                 let name = &job.job.spec().job;
-                match give(&job, order).await {
+                match give(&job, order).await.and_then(|outcome| outcome) {
                     Ok(outcome) => info!(job = %name, "drains: {outcome}"),
                     Err(error) => info!(job = %name, "does not drain: {error}"),
                 }
@@ -106,7 +119,11 @@ impl Control {
         order: &Order,
         within: Option<f64>,
     ) -> Result<String, OrderError> {
-        order.check()?;
+        if let Err(error) = order.check() {
+            let outcome = Err(error.to_string());
+            self.record("", &order.by, "drain", &order.reason, &outcome);
+            return Err(error);
+        }
         let (control, by, reason) = (self.clone(), order.by.clone(), order.reason.clone());
         tokio::spawn(async move { control.drain(&by, &reason, within).await });
         Ok("every job ends its round and begins none; the coordinator stops then".into())
@@ -119,10 +136,34 @@ impl Control {
         let _ = drained.wait_for(|drained| *drained).await;
     }
 
-    /// Where orders are recorded that go to no job; nowhere once the coordinator has stopped.
-    pub(super) fn audit(&self) -> Audit {
-        let host = self.host().map(|host| host.shared.observers.audit.clone());
-        host.unwrap_or_default()
+    /// Records an order that came to no job, in the log and in the audit trail: a job records its own.
+    pub(super) fn record(
+        &self,
+        job: &str,
+        by: &str,
+        order: &'static str,
+        reason: &str,
+        outcome: &Result<String, String>,
+    ) {
+        let (job, by, reason) = (foreign(job), foreign(by), foreign(reason));
+        match outcome {
+            Ok(outcome) => info!(%job, %by, order, %reason, %outcome, "ordered"),
+            Err(error) => warn!(%job, %by, order, %reason, outcome = %error, "order refused"),
+        }
+        let Some(host) = self.host() else {
+            return;
+        };
+        host.shared.observers.audit.note(|| {
+            Entry::Order(OrderEntry {
+                job,
+                by,
+                order,
+                values: None,
+                reason,
+                outcome: outcome.clone().unwrap_or_else(|error| error),
+                refused: outcome.is_err(),
+            })
+        });
     }
 
     /// Takes up one more job.
@@ -138,6 +179,10 @@ impl Control {
             )
         };
         let host = self.host().ok_or_else(stops)?;
+        let closed = host.closed.read().await;
+        if *closed {
+            return Err(stops());
+        }
         let name = &job.spec.job;
         if host.jobs.get(name).is_some() {
             let rule = format!("job {name:?} is here already: give the new one another name");
@@ -201,25 +246,16 @@ impl Control {
 }
 
 /// Gives an order to a job that is served, and waits for what becomes of it.
-async fn give(job: &ServedJob, order: Order) -> Result<Outcome, OrderError> {
-    let name = &job.job.spec().job;
+///
+/// # Errors
+/// It came to no job: that one has ended here.
+async fn give(job: &ServedJob, order: Order) -> Result<Result<Outcome, OrderError>, OrderError> {
     let (answer, answered) = oneshot::channel();
-    let given = order.clone();
     let event = Event::Order { order, answer };
-    let stopping = || OrderError::Stopping { job: name.clone() };
-    let outcome = match job.handle.events.send(event).await {
-        Ok(()) => answered.await.map_err(|_| stopping()),
-        Err(_) => Err(stopping()),
+    let stopping = || OrderError::Stopping {
+        job: job.job.spec().job.clone(),
     };
-    outcome.unwrap_or_else(|error| {
-        not_given(name, &given, &error);
-        Err(error)
-    })
-}
-
-/// An order that came to no job: the job's own machine tells of all others.
-fn not_given(job: &str, order: &Order, error: &OrderError) {
-    let (job, by, reason) = (foreign(job), foreign(&order.by), foreign(&order.reason));
-    warn!(%job, %by, order = order.command.name(), %reason, outcome = %error,
-        "order refused");
+    let sent = job.handle.events.send(event).await;
+    sent.map_err(|_| stopping())?;
+    answered.await.map_err(|_| stopping())
 }

@@ -345,6 +345,8 @@ impl ConfigFile {
             let of = Self {
                 limits: Limits::default(),
                 jobs: Vec::new(),
+                // The program takes over the filter of its log by itself.
+                program: without_levels(&of.program),
                 ..of.clone()
             };
             let fields = serde_json::to_value(&of).unwrap_or_default();
@@ -363,6 +365,13 @@ impl ConfigFile {
         };
         self.jobs.iter().enumerate().map(read).collect()
     }
+}
+
+/// The settings of the program but for the filter of its log.
+fn without_levels(program: &Table) -> Table {
+    let mut program = program.clone();
+    program.remove("log_level");
+    program
 }
 
 /// An error with the place of its job in the file.

@@ -18,7 +18,7 @@ use super::origin::ModelOrigin;
 use super::shared::Shared;
 use crate::computing::LineDoor;
 use crate::membership::{Members, Place};
-use crate::report::JobStatus;
+use crate::report::{JobState, JobStatus};
 use crate::results::ResultFiles;
 use crate::system::{Clock, entropy};
 use crate::{NetError, Room, Task};
@@ -95,9 +95,27 @@ pub(crate) struct Host {
     pub place: Place,
     pub jobs: Jobs,
     pub tasks: Tasks,
+    /// Whether every job is over and the coordinator ends. Orders are given while this is held, so none is accepted that is
+    /// not carried out.
+    pub closed: tokio::sync::RwLock<bool>,
 }
 
 impl Host {
+    /// A job whose rounds go on here.
+    pub fn running(&self) -> Option<ServedJob> {
+        let runs = |job: &ServedJob| {
+            job.status.borrow().state == JobState::Running && !job.handle.events.is_closed()
+        };
+        self.jobs.all().into_iter().find(runs)
+    }
+
+    /// Takes no orders from now on, unless a job goes on: true if none does.
+    pub async fn close(&self) -> bool {
+        let mut closed = self.closed.write().await;
+        *closed = self.running().is_none();
+        *closed
+    }
+
     /// The memory that the jobs leave.
     pub fn room(&self) -> Room {
         let jobs = self.jobs.all().into_iter();

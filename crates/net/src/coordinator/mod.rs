@@ -224,6 +224,7 @@ impl Coordinator {
             place,
             jobs: served.clone(),
             tasks: tasks.clone(),
+            closed: Default::default(),
         });
         let count = jobs.len();
         for checked in jobs {
@@ -339,18 +340,24 @@ impl Coordinator {
         if !self.stop_when_done {
             return std::future::pending().await;
         }
-        let runs = |status: &JobStatus| status.state == JobState::Running;
-        // A job may be added, or go on, while another one is waited for.
-        let running = |host: &Host| {
-            let all = host.jobs.all().into_iter().map(|job| job.status);
-            all.into_iter().find(|status| runs(&status.borrow()))
-        };
-        while let Some(mut status) = running(&self.host) {
-            let over = status.wait_for(|status| !runs(status));
-            if over.await.is_err() {
-                break;
+        // A job may be added, or go on by an order, while others are waited for.
+        loop {
+            while let Some(mut job) = self.host.running() {
+                let over = |status: &JobStatus| status.state != JobState::Running;
+                tokio::select! {
+                    _ = job.status.wait_for(over) => {}
+                    () = job.handle.events.closed() => {}
+                }
+            }
+            self.say_farewell().await;
+            if self.host.close().await {
+                return;
             }
         }
+    }
+
+    /// Waits until parties have confirmed the last results and have left, for as long as the limits allow.
+    async fn say_farewell(&self) {
         let jobs = self.host.jobs.all();
         let confirmed = async {
             for job in &jobs {

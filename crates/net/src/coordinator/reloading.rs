@@ -15,6 +15,8 @@ pub struct Reloaded {
     pub done: Vec<String>,
     /// What was not, and what to do.
     pub left: Vec<String>,
+    /// What cannot be used, and why; what was read before stays in use.
+    pub wrong: Vec<String>,
 }
 
 impl Control {
@@ -45,7 +47,7 @@ impl Control {
             }
             Err(error) => {
                 self.reload_credentials(&mut told);
-                told.left
+                told.wrong
                     .push(format!("limits and jobs stay as they are: {error}"));
             }
         }
@@ -72,7 +74,7 @@ impl Control {
             true => told
                 .done
                 .push("certificate, key, CA and revocation list were read again".into()),
-            false => told.left.push(
+            false => told.wrong.push(
                 "certificate, key, CA and revocation list: one of the files cannot be used, as the log says; what was read \
                  before stays in use"
                     .into(),
@@ -90,7 +92,7 @@ impl Control {
                     format!("limits.{name} has changed: start the coordinator again to use it")
                 }));
             }
-            Err(error) => told.left.push(error.to_string()),
+            Err(error) => told.wrong.push(error.to_string()),
         }
     }
 
@@ -98,7 +100,7 @@ impl Control {
     async fn reload_jobs(&self, now: &ConfigFile, told: &mut Reloaded) {
         let written = match now.written_jobs() {
             Ok(written) => written,
-            Err(error) => return told.left.push(error.to_string()),
+            Err(error) => return told.wrong.push(format!("no job was added: {error}")),
         };
         let Some(host) = self.host() else {
             return;
@@ -114,7 +116,7 @@ impl Control {
                         let found = found.iter().map(|it| left_as_it_is(&name, it));
                         told.left.extend(found);
                     }
-                    Err(error) => told.left.push(of_job(i, error.into()).to_string()),
+                    Err(error) => told.wrong.push(of_job(i, error.into()).to_string()),
                 }
                 continue;
             }
@@ -126,7 +128,7 @@ impl Control {
             };
             match added {
                 Ok(()) => told.done.push(format!("job {name} was added")),
-                Err(error) => told.left.push(format!("job {name}: {}", of_job(i, error))),
+                Err(error) => told.wrong.push(format!("job {name}: {}", of_job(i, error))),
             }
         }
         for served in host.jobs.all() {

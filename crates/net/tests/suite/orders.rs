@@ -193,6 +193,38 @@ fn a_job_is_added_while_another_one_runs() {
     assert_eq!(control.status("test").unwrap().state, JobState::Running);
 }
 
+/// Two jobs, of which the first is drained while parties of the second train: the coordinator stays until they are done.
+#[test]
+fn a_job_that_has_drained_ends_no_other_one() {
+    let pki = Pki::new(1);
+    let first = JobSpec {
+        job: "aa".into(),
+        ..training(1)
+    };
+    let mut config = config(&pki, vec![first, training(2)], None);
+    (config.stop_when_done, config.limits.farewell) = (true, 0.1);
+    let coordinator = Running::with(config).unwrap();
+    let (parties, told, go) = train(&pki, &coordinator.url());
+    all_train(&told);
+    coordinator
+        .order("aa", Command::Drain { within: None })
+        .unwrap();
+    let (ended, has_ended) = mpsc::channel();
+    let finishing = std::thread::spawn(move || {
+        let finished = coordinator.finish();
+        let _ = ended.send(());
+        finished
+    });
+    // Longer than it stays for those who are still connected once it ends.
+    let early = has_ended.recv_timeout(std::time::Duration::from_secs(7));
+    assert!(early.is_err(), "it ended while parties trained");
+    for let_go in go {
+        let_go.send(()).unwrap();
+    }
+    assert_results(parties, 2);
+    finishing.join().unwrap().unwrap();
+}
+
 #[test]
 fn limits_change_in_a_running_coordinator_where_they_can() {
     let pki = Pki::new(1);

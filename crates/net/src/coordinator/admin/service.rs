@@ -6,12 +6,10 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::foreign;
 use blindsum_protocol::JobSpec;
 use tonic::{Request, Response, Status};
-use tracing::{info, warn};
 
 use super::super::{Control, JobConfig};
 use super::listener::Operator;
 use crate::JobError;
-use crate::audit::{Entry, OrderEntry};
 use crate::orders::{Command, Order, OrderError, check_reason};
 use crate::pb::admin_server::Admin;
 use crate::pb::{
@@ -31,33 +29,6 @@ impl Service {
     fn operator<T>(&self, request: &Request<T>) -> Result<Operator, Status> {
         Operator::of(request, &self.anchor)
     }
-
-    /// Records an order that goes to no job: in the log and in the audit trail.
-    fn record(
-        &self,
-        job: &str,
-        by: &str,
-        order: &'static str,
-        reason: &str,
-        outcome: &Result<String, String>,
-    ) {
-        let (job, by, reason) = (foreign(job), foreign(by), foreign(reason));
-        match outcome {
-            Ok(outcome) => info!(%job, %by, order, %reason, %outcome, "ordered"),
-            Err(error) => warn!(%job, %by, order, %reason, outcome = %error, "order refused"),
-        }
-        self.control.audit().note(|| {
-            Entry::Order(OrderEntry {
-                job,
-                by,
-                order,
-                values: None,
-                reason,
-                outcome: outcome.clone().unwrap_or_else(|error| error),
-                refused: outcome.is_err(),
-            })
-        });
-    }
 }
 
 #[tonic::async_trait]
@@ -76,7 +47,12 @@ impl Admin for Service {
         let asked = request.into_inner();
         let command: Command = match serde_json::from_str(&asked.command) {
             Ok(command) => command,
-            Err(error) => return Ok(refused("value", format!("command: {error}"))),
+            Err(error) => {
+                let outcome = Err(format!("command: {error}"));
+                let (job, reason) = (&asked.job, &asked.reason);
+                self.control.record(job, &by, "unknown", reason, &outcome);
+                return Ok(refused("value", format!("command: {error}")));
+            }
         };
         let order = Order {
             command,
@@ -118,7 +94,8 @@ impl Admin for Service {
         });
         let outcome = added.await.map_err(|error| error.to_string());
         let outcome = outcome.map(|()| format!("job {job} was added"));
-        self.record(&job, &by, "add", &asked.reason, &outcome);
+        self.control
+            .record(&job, &by, "add", &asked.reason, &outcome);
         Ok(outcome.map_or_else(|error| refused("value", error), done))
     }
 
@@ -133,10 +110,16 @@ impl Admin for Service {
         }
         let told = self.control.reload_again().await;
         let lines = told.done.iter().cloned();
-        let left = told.left.iter().map(|line| format!("not done: {line}"));
-        let outcome = lines.chain(left).collect::<Vec<_>>().join("\n");
-        self.record("", &by, "reload", &reason, &Ok(outcome.clone()));
-        Ok(done(outcome))
+        let left = told.left.iter().chain(&told.wrong);
+        let left = left.map(|line| format!("not done: {line}"));
+        let text = lines.chain(left).collect::<Vec<_>>().join("\n");
+        // What can be used was taken over in either case: the text says what.
+        let outcome = match told.wrong.is_empty() {
+            true => Ok(text),
+            false => Err(text),
+        };
+        self.control.record("", &by, "reload", &reason, &outcome);
+        Ok(outcome.map_or_else(|text| refused("value", text), done))
     }
 }
 

@@ -1,0 +1,92 @@
+"""Orders after the last round, to a coordinator that was started again, and in health checks and the trail."""
+
+import http.client
+import json
+
+import numpy as np
+import pytest
+
+import blindsum as bs
+from blindsum import pki
+
+
+@pytest.fixture(scope="module")
+def operator(place):
+    pki.issue(place.folder, "olga", operator=True)
+    return place.folder / "olga"
+
+
+@pytest.mark.parametrize("attempt", range(4))
+def test_an_order_that_is_accepted_after_the_last_round_is_carried_out(place, partner, attempt):
+    spec = place.spec(rounds=1, min_parties=2)
+    with place.coordinator(spec, limits={"farewell": 20.0}) as coordinator:
+        parties = [partner(place, coordinator, name, np.ones(4)) for name in "ab"]
+        statuses = coordinator.statuses()
+        next(status for status in statuses if status["state"] == "done")
+        try:
+            coordinator.extend("one more", rounds=2)
+            rounds = 2
+        except bs.OrderError:
+            rounds = 1
+        for party in parties:
+            party.wait()
+        if rounds == 2 and len(parties[0].means) == 1:
+            parties = [partner(place, coordinator, name, np.ones(4)) for name in "ab"]
+            for party in parties:
+                party.wait()
+        *_, last = statuses
+    assert (last["state"], last["rounds_done"]) == ("done", rounds)
+
+
+def test_an_operator_s_orders_reach_a_coordinator_that_was_started_again(place, operator, tmp_path):
+    options = {"store": tmp_path / "s.sqlite", "admin": "127.0.0.1:0", "stop_when_done": False}
+    with place.coordinator(place.spec(), **options) as coordinator:
+        options["admin"] = coordinator.admin
+        url = f"https://localhost:{coordinator.admin.rpartition(':')[2]}"
+        admin = bs.Admin(url, identity=operator, ca=place.folder / "ca.pem")
+        admin.order("job", "pause", "maintenance")
+    with place.coordinator(place.spec(), **options):
+        assert "olga" in admin.describe("job")["held"]
+        admin.order("job", "resume", "it is over")
+        with pytest.raises(bs.OrderError, match="certificate"):
+            admin.order("job", "ban", "why not", party="a\x1b[2Jb")
+
+
+def answer(address, path):
+    connection = http.client.HTTPConnection(address, timeout=60)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    return response.status, response.read().decode()
+
+
+def test_a_job_that_operators_hold_is_not_ready(place, partner):
+    spec = place.spec(rounds=0, join_deadline=60.0)
+    with place.coordinator(spec, metrics="127.0.0.1:0") as coordinator:
+        parties = [partner(place, coordinator, name, np.ones(4)) for name in "ab"]
+        statuses = coordinator.statuses()
+        next(status for status in statuses if status["rounds_done"] > 0)
+        coordinator.pause("maintenance")
+        next(status for status in statuses if status["held"])
+        status, text = answer(coordinator.metrics, "/readyz/job")
+        assert status == 503
+        assert "operators let no round begin" in text
+        assert answer(coordinator.metrics, "/readyz")[0] == 200
+        coordinator.resume("it is over")
+        next(status for status in statuses if not status["held"])
+        assert answer(coordinator.metrics, "/readyz/job")[0] == 200
+        coordinator.end("enough")
+        for party in parties:
+            party.wait()
+
+
+def test_orders_that_are_refused_are_in_the_audit_trail(place, tmp_path):
+    trail = tmp_path / "audit.jsonl"
+    with place.coordinator(place.spec(), audit=trail) as coordinator:
+        coordinator.pause("maintenance")
+        with pytest.raises(bs.OrderError):
+            coordinator.pause("maintenance")
+        with pytest.raises(bs.OrderError):
+            coordinator.unban("nobody", "a slip")
+    lines = [json.loads(line) for line in trail.read_text().splitlines()]
+    orders = [(line["order"], line.get("refused", False)) for line in lines if line["event"] == "order"]
+    assert orders == [("pause", False), ("pause", True), ("unban", True)]
