@@ -1,4 +1,4 @@
-"""Orders after the last round, to a coordinator that was started again, and in health checks and the trail."""
+"""Orders after the last round, to a coordinator that was started again; health and the trail of orders."""
 
 import http.client
 import json

@@ -70,8 +70,8 @@ fn a_hangup_takes_over_new_jobs_and_limits_and_names_what_it_leaves() {
         "reloaded: job b was added",
         "not reloaded: limits.connections has changed: start the coordinator again",
         "not reloaded: job a: rounds: 1 → 9: left as it is; `blindsum admin extend a` changes it",
-        "not reloaded: job c: job specification: parties: 1 <= parties = 0",
         "not reloaded: listen has changed: start the coordinator again",
+        "not reloaded: job c: job specification: parties: 1 <= parties = 0",
     ] {
         logged(&mut log, text);
     }
