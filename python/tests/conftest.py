@@ -219,6 +219,9 @@ class Partner:
                 current.submit(update, weight)
                 self.means.append(current.outcome().mean)
 
+    def has_ended(self):
+        return not self._thread.is_alive()
+
     def wait(self):
         self._thread.join(60)
         assert not self._thread.is_alive()
