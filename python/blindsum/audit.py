@@ -18,6 +18,11 @@ from blindsum import checks
 from blindsum.errors import AuditError, ConfigError
 from blindsum.pki import AnyPath
 
+EVENTS = (
+    *("started", "stopped", "repaired", "job-opened", "job-state", "joined", "left", "refused"),
+    *("handshake-refused", "round-offered", "round-began", "round-ended", "fault", "order", "event"),
+)
+"""The kinds of entries."""
 ZEROS = "0" * 64
 """What the first line has as the hash of the line before."""
 
@@ -117,7 +122,9 @@ def _entry(path: str, number: int, line: bytes, prev: str) -> dict[str, Any]:
     """The entry of a line that follows a line of this hash."""
 
     def wrong(why: str) -> AuditError:
-        return AuditError(path, number, f"{why}: the file was changed here or just before")
+        return AuditError(
+            path, number, f"{why}: the file was changed here or just before, or is no audit trail"
+        )
 
     try:
         entry = json.loads(line)

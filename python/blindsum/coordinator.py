@@ -357,7 +357,7 @@ class Coordinator(Shown):
         """Leave a party out, for so many seconds or until :meth:`unban`.
 
         Its connection ends, the round under way goes on without it, and it is not let in. It waits and tries
-        again for as long as its own ``patience`` lasts.
+        again for as long as its own ``give_up_after`` lasts.
 
         Raises
         ------

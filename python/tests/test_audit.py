@@ -2,8 +2,13 @@
 
 import hashlib
 import json
+import re
 import shutil
+import subprocess
+import sys
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +16,7 @@ import pytest
 import blindsum as bs
 from blindsum import audit, pki
 from blindsum.cli import main
+from blindsum.coordinator import stored_rounds
 
 
 def leave_in_round_2(place, coordinator):
@@ -99,6 +105,61 @@ def test_half_a_line_is_left_out(trail, tmp_path):
     assert list(audit.entries(torn)) == list(audit.entries(trail))
 
 
+def long_trail(path, size):
+    """Writes a trail of so many bytes at least."""
+    prev, seq = audit.ZEROS, 0
+    with open(path, "wb") as file:
+        while file.tell() < size:
+            seq += 1
+            entry = {"seq": seq, "time": "2026-11-27 00:00:00 UTC", "event": "stopped", "prev": prev}
+            line = json.dumps(entry).encode()
+            prev = hashlib.sha256(line).hexdigest()
+            file.write(line + b"\n")
+
+
+def test_where_the_trail_cannot_be_written_the_coordinator_stops_and_nothing_is_lost(
+    place, partner, tmp_path
+):
+    trail, blocks = tmp_path / "audit.jsonl", 4096
+    # A file may have so many blocks of 512 bytes: much for the store, and a few more entries for the trail.
+    long_trail(trail, 512 * blocks - 2500)
+    spec = place.spec(rounds=0, join_deadline=60.0)
+    (tmp_path / "job.json").write_text(spec.to_json())
+    store = tmp_path / "job.sqlite"
+    words = [
+        *(sys.executable, "-m", "blindsum", "serve", "--job", tmp_path / "job.json", "--store", store),
+        *("--identity", place.folder / "agg", "--ca", place.folder / "ca.pem", "--listen", "127.0.0.1:0"),
+        *("--audit", trail, "--json"),
+    ]
+    limited = ["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", *map(str, words)]
+    with subprocess.Popen(limited, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        address = json.loads(process.stdout.readline())["address"]
+        parties = [
+            partner(place, SimpleNamespace(address=address, servers=()), name, np.ones(4)) for name in "ab"
+        ]
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 1, err
+    last = json.loads(out.splitlines()[-2])
+    assert last["state"] == "stopped"
+    assert "audit.jsonl" in err
+    assert "no round begins any more" in err
+    for party in parties:
+        with pytest.raises(bs.NetworkError):
+            party.wait()
+    kept = stored_rounds(store, "job")
+    done = [report["number"] for report in kept if report["state"] == "done"]
+    assert done
+    assert len(parties[0].means) == len(done)
+    # What the trail lacks is added once there is room again.
+    before = {entry["round"] for entry in audit.entries(trail) if entry["event"] == "round-ended"}
+    with place.coordinator(spec, store=store, audit=trail):
+        pass
+    ended = [entry for entry in audit.entries(trail) if entry["event"] == "round-ended"]
+    if before:
+        assert {entry["round"] for entry in ended} >= set(done)
+        assert all(entry.get("late", False) == (entry["round"] not in before) for entry in ended)
+
+
 @pytest.mark.parametrize("at", [0, 1, 3, -2])
 @pytest.mark.parametrize("change", ["letter", "gone", "twice", "swapped", "rubbish"])
 def test_any_change_is_found_with_its_line(trail, tmp_path, at, change):
@@ -164,3 +225,17 @@ def test_the_command_verifies_and_shows(trail, tmp_path, capsys):
     assert status_of("audit", "show", trail, "--json", "--since", "2999") == 0
     assert capsys.readouterr().out == ""
     assert status_of("audit", "show", trail, "--job", "other") == 0
+    for wrong, said in ((("--since", "yesterday"), "must be a date"), (("--event", "rounds"), "round-ended")):
+        with pytest.raises(SystemExit):
+            status_of("audit", "show", trail, *wrong)
+        assert said in capsys.readouterr().err
+
+
+def test_every_kind_of_entry_is_known_and_on_the_page(trail):
+    assert {entry["event"] for entry in audit.entries(trail)} <= set(audit.EVENTS)
+    root = Path(__file__).resolve().parents[2]
+    page, code = (root / "docs/audit.md").read_text(), (root / "crates/net/src/audit/entry.rs").read_text()
+    body = code[code.index("pub(crate) enum Entry") : code.index("/// Somebody at the other end")]
+    kinds = re.findall(r"^    ([A-Z]\w+)(?: \{|,|\()", body, re.MULTILINE)
+    assert {re.sub(r"(?<!^)([A-Z])", r"-\1", kind).lower() for kind in kinds} == set(audit.EVENTS)
+    assert all(f"`{event}`" in page for event in audit.EVENTS)

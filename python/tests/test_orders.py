@@ -2,12 +2,14 @@
 
 import http.client
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import blindsum as bs
 from blindsum import pki
+from blindsum.cli.events import Lines
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,22 @@ def test_an_operator_s_orders_reach_a_coordinator_that_was_started_again(place, 
         admin.order("job", "resume", "it is over")
         with pytest.raises(bs.OrderError, match="certificate"):
             admin.order("job", "ban", "why not", party="a\x1b[2Jb")
+
+
+def test_serve_says_that_operators_hold_the_job():
+    out = []
+    lines = Lines(SimpleNamespace(line=out.append))
+    status = {
+        "warning": "",
+        "left": {},
+        "round": None,
+        "state": "running",
+        "connected": "ab",
+        "min_parties": 2,
+    }
+    for held in ("", "paused by olga: maintenance", "paused by olga: maintenance", ""):
+        lines.say("status", status | {"held": held})
+    assert out == ["blindsum: paused by olga: maintenance", "blindsum: rounds begin again"]
 
 
 def answer(address, path):

@@ -116,16 +116,30 @@ pub fn foreign(text: &str) -> String {
         if shown.len() >= MOST_FOREIGN {
             break;
         }
-        match acts(character) {
-            true => shown.extend(character.escape_unicode()),
-            false => shown.push(character),
-        }
+        push_shown(&mut shown, character);
     }
     shown
 }
 
+/// So many characters of a text from outside, of which a terminal or a log acts on none.
+pub(crate) fn plain_text(text: &str, most: usize) -> String {
+    let mut shown = String::new();
+    for character in text.chars().take(most) {
+        push_shown(&mut shown, character);
+    }
+    shown
+}
+
+/// Appends a character, or its number if a terminal would act on it.
+fn push_shown(shown: &mut String, character: char) {
+    match acts(character) {
+        true => shown.extend(character.escape_unicode()),
+        false => shown.push(character),
+    }
+}
+
 /// Whether a character is an order rather than a sign: control characters, and those that turn or hide what follows.
-fn acts(character: char) -> bool {
+pub(crate) fn acts(character: char) -> bool {
     let turns_or_hides = matches!(
         character,
         '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'

@@ -9,7 +9,7 @@ use tonic::{Code, Response, Status};
 
 use crate::address::Address;
 use crate::connect::{CONNECT_TIME, ConnectError, Target};
-use crate::error::with_causes;
+use crate::error::{with_causes, words_of};
 use crate::pb::admin_client::AdminClient;
 use crate::pb::{AddRequest, DescribeRequest, OrderReply, OrderRequest, ReloadRequest};
 use crate::{Credentials, NetError};
@@ -36,6 +36,14 @@ pub enum AdminError {
         /// Why, and what to do.
         reason: String,
     },
+}
+
+/// Checks the address of an admin interface, before anything is connected.
+///
+/// # Errors
+/// [`NetError::Config`] in the field `url`.
+pub fn check_url(url: &str) -> Result<(), NetError> {
+    Address::parse("url", url).map(drop)
 }
 
 /// A connection to the admin address of a coordinator.
@@ -148,7 +156,9 @@ impl Admin {
             },
             Code::Unauthenticated => unreachable(&self.url, status.message().into()).into(),
             _ => {
-                let reason = format!("{}; {OPERATORS_ONLY}", with_causes(status));
+                let cause = std::error::Error::source(status).map(with_causes);
+                let cause = cause.unwrap_or_else(|| words_of(status));
+                let reason = format!("{cause}; {OPERATORS_ONLY}");
                 unreachable(&self.url, reason).into()
             }
         }

@@ -32,6 +32,7 @@ pub fn admin_of(
     pem: Pem,
     server_name: Option<String>,
 ) -> PyResult<Admin> {
+    admin::check_url(&url).or_raise(py)?;
     let credentials = credentials(pem).or_raise(py)?;
     let runtime = Mutex::new(None);
     Ok(Admin(Arc::new(Line {

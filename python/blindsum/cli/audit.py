@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from typing import Any
 
+from blindsum.audit import EVENTS
 from blindsum.cli.files import named
 
 EXAMPLES = """\
@@ -57,10 +59,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     show.add_argument(
         "--name", metavar="NAME", help="only entries about this party or server; of rounds, those it was in"
     )
-    show.add_argument("--event", metavar="EVENT", help="only entries of this kind, e.g. round-ended")
-    show.add_argument("--since", metavar="DATE", default="", help="only entries from this time on, UTC")
+    show.add_argument(
+        "--event", choices=EVENTS, metavar="EVENT", help=f"only entries of this kind: {', '.join(EVENTS)}"
+    )
+    show.add_argument("--since", type=_moment, metavar="DATE", help="only entries from this time on, UTC")
     show.add_argument("--json", action="store_true", help="print the entries as they are, a line each")
     show.set_defaults(run=_show)
+
+
+def _moment(text: str) -> str:
+    """A date, or the beginning of one and a time of day, as entries have it."""
+    if re.fullmatch(r"\d{4}(-\d\d(-\d\d( \d\d(:\d\d(:\d\d)?)?)?)?)?", text) is None:
+        raise argparse.ArgumentTypeError(
+            f"must be a date such as 2026-11-27 or '2026-11-27 16:30', not {text!r}"
+        )
+    return text
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -100,7 +113,7 @@ def _is_wanted(entry: dict[str, Any], options: argparse.Namespace) -> bool:
     about = [entry.get("name"), entry.get("culprit"), entry.get("accuser"), *entry.get("roster", ())]
     if options.name is not None and options.name not in about:
         return False
-    return bool(entry["time"] >= options.since)
+    return bool(entry["time"] >= (options.since or ""))
 
 
 _OWN = ("seq", "time", "event", "prev", "job", "round", "name", "times")

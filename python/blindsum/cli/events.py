@@ -29,6 +29,7 @@ class Lines:
         self._here: int | None = None
         self._left: dict[str, str] = {}
         self._warning = ""
+        self._held = ""
         self._failed = False
 
     def say(self, event: str, fields: dict[str, Any]) -> None:
@@ -58,6 +59,10 @@ class Lines:
         if status["warning"] != self._warning:
             now = status["warning"] or f"no longer: {self._warning}"
             self._warning = status["warning"]
+            self._out.line(f"blindsum: {now}")
+        if status["held"] != self._held:
+            now = status["held"] or "rounds begin again"
+            self._held = status["held"]
             self._out.line(f"blindsum: {now}")
         self._departed(status["left"])
         if (current := status["round"]) is not None:

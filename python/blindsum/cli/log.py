@@ -7,6 +7,7 @@ import functools
 import os
 
 from blindsum import logs
+from blindsum.cli.flags import named_as_flags
 
 DEFAULT = "warn"
 VARIABLE = "BLINDSUM_LOG"
@@ -36,4 +37,5 @@ def start(level: str, format: str) -> None:
     blindsum.ConfigError
         No such level or format, or there is a log of another level.
     """
-    logs.to_stderr(level, format)
+    with named_as_flags("log", "log_format"):
+        logs.to_stderr(level, format)

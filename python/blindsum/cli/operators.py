@@ -72,8 +72,9 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
 
 def _round(ended: Mapping[str, Any]) -> str:
     if ended["state"] == "done":
+        what = "key set-up, held by" if ended["key_setup"] else "sum of"
         return (
-            f"round {ended['number']}: sum of {ended['survivors']} of {ended['parties']} parties, "
+            f"round {ended['number']}: {what} {ended['survivors']} of {ended['parties']} parties, "
             f"{ended['seconds']:.1f} s"
         )
     return f"round {ended['number']}: no sum: {ended['reason']}"

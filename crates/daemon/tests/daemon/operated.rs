@@ -139,3 +139,52 @@ fn it_lets_operators_in_where_it_is_told_to() {
         &["admin: only a coordinator has one"],
     );
 }
+
+#[test]
+fn settings_without_an_effect_are_refused() {
+    let folder = folder();
+    let fails = |flags: &[&str], says: &[&str]| {
+        let flags: Vec<&str> = flags.iter().copied().chain(["--check"]).collect();
+        super::fails(folder.path(), &flags, 2, says);
+    };
+    fails(&["--set", "change=2"], &["change: 2 parties", "set one"]);
+    let turns = ["--set", "choice=turns", "--set"];
+    let with = |last| [&turns[..], &[last]].concat();
+    fails(&with("change=4"), &["1 <= change = 4 <= parties = 3"]);
+    fails(&with("change=0"), &["1 <= change = 0"]);
+    let server = super::folder_of_server();
+    for setting in [
+        "dashboard='127.0.0.1:0'",
+        "choice='turns'",
+        "change=2",
+        "admin='127.0.0.1:0'",
+        "audit='audit.jsonl'",
+    ] {
+        let (field, _) = setting.split_once('=').unwrap();
+        let flags = ["--check", "--set", setting];
+        super::fails(server.path(), &flags, 2, &[field, "only a coordinator"]);
+    }
+}
+
+#[test]
+fn the_check_verifies_the_audit_trail_and_changes_nothing() {
+    let folder = folder();
+    let trail = folder.path().join("audit.jsonl");
+    let flags = ["--set", "audit=audit.jsonl", "--check"];
+    assert!(
+        command(folder.path(), &flags)
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    assert!(!trail.exists());
+    std::fs::write(&trail, "{}\n").unwrap();
+    fails(
+        folder.path(),
+        &flags,
+        2,
+        &["audit: ", "line 1: is no entry", "name a new file"],
+    );
+    assert_eq!(std::fs::read_to_string(&trail).unwrap(), "{}\n");
+}

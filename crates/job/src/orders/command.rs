@@ -107,7 +107,7 @@ impl Command {
     }
 
     fn check_party(&self, party: &str) -> Result<(), OrderError> {
-        match party.is_empty() || party.chars().any(char::is_control) {
+        match party.is_empty() || party.chars().any(crate::acts) {
             true => {
                 let rule = format!("{party:?} must be the name in a party's certificate");
                 self.refused("party", rule)
@@ -199,5 +199,10 @@ mod tests {
             party: String::new(),
         });
         assert!(unban.contains("certificate"), "{unban}");
+        let ban = refused(Command::Ban {
+            party: "a\u{1b}[2J".into(),
+            seconds: None,
+        });
+        assert!(!ban.contains('\u{1b}'), "{ban}");
     }
 }

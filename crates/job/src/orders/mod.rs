@@ -225,12 +225,34 @@ impl Order {
             at_ms,
             by: crate::foreign(&self.by),
             command: self.command.clone(),
-            reason: self.reason.clone(),
+            reason: crate::plain_text(&self.reason, MAX_REASON),
             outcome: match outcome {
                 Ok(outcome) => outcome.to_string(),
                 Err(error) => error.to_string(),
             },
             refused: outcome.is_err(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_53_what_is_recorded_of_a_reason_is_short_and_moves_no_terminal() {
+        let order = Order {
+            command: Command::Pause {},
+            by: "olga\u{1b}[2J".into(),
+            reason: format!("first\n\u{1b}[2J\u{202e}{}", "x".repeat(1 << 20)),
+        };
+        let refused = order.check().map(|()| Outcome::Paused { round: None });
+        let record = order.record(0, &refused);
+        assert!(record.refused);
+        for text in [&record.by, &record.reason, &record.outcome] {
+            assert!(!text.chars().any(crate::acts), "{text}");
+            assert!(text.len() < 2 * MAX_REASON, "{}", text.len());
+        }
+        assert!(record.reason.starts_with("first\\u{a}\\u{1b}[2J"));
     }
 }

@@ -23,7 +23,7 @@ pub(super) enum Turn {
 
 /// Who has come how often lately.
 #[derive(Default)]
-pub(super) struct Crowd(BTreeMap<(u8, String), Lately>);
+pub(super) struct Crowd(BTreeMap<(&'static str, String), Lately>);
 
 struct Lately {
     since: u64,

@@ -220,13 +220,13 @@ impl RoundEnd {
 }
 
 impl Entry {
-    /// What comes too often is counted by this; nothing of what happens once.
-    pub fn counted_by(&self) -> Option<(u8, String)> {
+    /// What comes too often is counted by its event and name; nothing of what happens once.
+    pub fn counted_by(&self) -> Option<(&'static str, String)> {
         match self {
-            Self::Joined { who, .. } => Some((0, who.name.clone())),
-            Self::Left { who, .. } => Some((1, who.name.clone())),
-            Self::Refused { who, .. } => Some((2, who.name.clone())),
-            Self::HandshakeRefused { who, .. } => Some((3, who.name.clone())),
+            Self::Joined { who, .. } => Some(("joined", who.name.clone())),
+            Self::Left { who, .. } => Some(("left", who.name.clone())),
+            Self::Refused { who, .. } => Some(("refused", who.name.clone())),
+            Self::HandshakeRefused { who, .. } => Some(("handshake-refused", who.name.clone())),
             _ => None,
         }
     }

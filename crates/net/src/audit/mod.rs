@@ -46,6 +46,14 @@ impl Audit {
         Ok((Self(Some(trail)), Arc::new(store)))
     }
 
+    /// Verifies the trail in this file, if there is one, and changes nothing.
+    ///
+    /// # Errors
+    /// The file cannot be read, or it was changed.
+    pub fn check(path: &Path) -> Result<(), NetError> {
+        Trail::check_file(path)
+    }
+
     /// Writes an entry, where there is a trail.
     pub fn note(&self, entry: impl FnOnce() -> Entry) {
         if let Some(trail) = &self.0 {

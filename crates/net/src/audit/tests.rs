@@ -268,3 +268,21 @@ fn case_71_where_the_trail_cannot_be_written_no_round_begins() {
     );
     assert!(memory.round("job", 2).unwrap().is_none());
 }
+
+#[test]
+fn a_device_or_a_folder_is_no_trail() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in [
+        Path::new("/dev/zero"),
+        Path::new("/dev/full"),
+        folder.path(),
+    ] {
+        let clock = WallClock::system();
+        let opened = Trail::open(path, clock).map(drop);
+        for refused in [opened, Audit::check(path)] {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("must be a file"), "{error}");
+        }
+    }
+    assert!(Audit::check(&folder.path().join("none")).is_ok());
+}

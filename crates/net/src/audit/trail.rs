@@ -50,6 +50,7 @@ impl Trail {
     /// [`NetError::Config`] in the field `audit`: the file cannot be used, another coordinator writes it, or a line does not follow the
     /// one before.
     pub fn open(path: &Path, clock: WallClock) -> Result<(Self, BTreeMap<String, u64>), NetError> {
+        check_regular(path)?;
         let wrong = |why: String| NetError::config("audit", format!("{}: {why}", path.display()));
         let unusable = |error: std::io::Error| {
             wrong(format!(
@@ -69,12 +70,7 @@ impl Trail {
             }
             std::fs::TryLockError::Error(error) => unusable(error),
         })?;
-        let found = Found::read(BufReader::new(&file)).map_err(|error| match error.kind() {
-            ErrorKind::InvalidData => wrong(format!(
-                "{error}: the file was changed; keep it as evidence, and name a new file"
-            )),
-            _ => unusable(error),
-        })?;
+        let found = Found::read(BufReader::new(&file)).map_err(|error| changed(path, &error))?;
         if found.torn > 0 {
             file.set_len(found.whole).map_err(unusable)?;
         }
@@ -95,6 +91,21 @@ impl Trail {
         }
         trail.check().map_err(wrong)?;
         Ok((trail, found.rounds))
+    }
+
+    /// Verifies the lines of a trail that is there.
+    ///
+    /// # Errors
+    /// [`NetError::Config`] in the field `audit`: it cannot be read, or a line does not follow the one before.
+    pub fn check_file(path: &Path) -> Result<(), NetError> {
+        check_regular(path)?;
+        let verified = match File::open(path) {
+            Ok(file) => Found::read(BufReader::new(file)).map(drop),
+            // A start makes it.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        verified.map_err(|error| changed(path, &error))
     }
 
     /// A new trail that is written to a device, which is neither read nor locked.
@@ -158,6 +169,27 @@ impl Trail {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Refuses a device or a pipe, which would be read without end.
+fn check_regular(path: &Path) -> Result<(), NetError> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let rule = format!("{} must be a file: give another one", path.display());
+            Err(NetError::config("audit", rule))
+        }
+        // What is not there is made, and what cannot be looked at cannot be opened.
+        _ => Ok(()),
+    }
+}
+
+/// The error of a trail that cannot be read, or in which a line does not follow the one before.
+fn changed(path: &Path, error: &std::io::Error) -> NetError {
+    let advice = match error.kind() {
+        ErrorKind::InvalidData => "the file was changed; keep it as evidence, and name a new file",
+        _ => "choose a file that can be read and written",
+    };
+    NetError::config("audit", format!("{}: {error}: {advice}", path.display()))
 }
 
 impl Inner {

@@ -1,12 +1,14 @@
-//! The jobs of a coordinator, checked before anything of them runs.
+//! The settings and the jobs of a coordinator, checked before anything of them runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use blindsum_protocol::Job;
 
-use super::JobConfig;
+use super::{Choice, Config, JobConfig};
+use crate::address::check_address;
 use crate::limits::Limits;
+use crate::paths::{check_audit, check_store};
 use crate::results::ResultFiles;
 use crate::{Model, NetError, Room, Task};
 
@@ -76,6 +78,36 @@ fn check_within(
         });
     }
     Ok(jobs)
+}
+
+/// Checks the settings that need no file to be read: addresses, names of files, and how parties are chosen.
+pub(super) fn check_settings(config: &Config) -> Result<(), NetError> {
+    check_address("listen", &config.listen)?;
+    if let Some(admin) = &config.admin {
+        check_address("admin", admin)?;
+    }
+    check_store(config.store.as_deref())?;
+    check_audit(config.audit.as_deref(), config.store.as_deref())?;
+    check_change(config)
+}
+
+/// Checks how many parties a choice changes at once.
+fn check_change(config: &Config) -> Result<(), NetError> {
+    let change = config.change;
+    if config.choice == Choice::First && change != 1 {
+        let rule = format!(
+            "{change} parties are changed by choice = \"turns\" or \"random\" alone: set one, or leave it out"
+        );
+        return Err(NetError::config("change", rule));
+    }
+    for job in &config.jobs {
+        let (name, parties) = (&job.spec.job, job.spec.parties);
+        if !(1..=parties).contains(&change) {
+            let rule = format!("1 <= change = {change} <= parties = {parties} of job {name:?}");
+            return Err(NetError::config("change", rule));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

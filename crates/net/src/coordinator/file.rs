@@ -218,11 +218,15 @@ impl ConfigFile {
         if self.store.is_some() {
             return refused("store", "only a coordinator has one: leave it out");
         }
-        if self.audit.is_some() {
-            return refused("audit", "only a coordinator has one: leave it out");
-        }
-        if self.admin.is_some() {
-            return refused("admin", "only a coordinator has one: leave it out");
+        let of_coordinators = [
+            ("audit", self.audit.is_some()),
+            ("admin", self.admin.is_some()),
+            ("dashboard", self.dashboard.is_some()),
+            ("choice", self.choice != Choice::First),
+            ("change", self.change != 1),
+        ];
+        if let Some((field, _)) = of_coordinators.iter().find(|(_, given)| *given) {
+            return refused(field, "only a coordinator has one: leave it out");
         }
         let Some(state_dir) = self.state_dir else {
             return refused("state_dir", "is missing: no round may come twice");

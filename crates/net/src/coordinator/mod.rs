@@ -50,7 +50,7 @@ use crate::watched::{Kept, Watched};
 use crate::{NetError, seconds};
 pub use admin::{Description, Ended};
 pub use blindsum_job::server::Choice;
-use checked::{CheckedJob, check_jobs};
+use checked::{CheckedJob, check_jobs, check_settings};
 pub use control::Control;
 pub use file::ConfigFile;
 use hosting::{Host, Jobs, Tasks};
@@ -142,9 +142,9 @@ impl Coordinator {
     /// # Errors
     /// The first error found.
     pub fn check(config: Config) -> Result<usize, NetError> {
-        check_address("listen", &config.listen)?;
-        if let Some(admin) = &config.admin {
-            check_address("admin", admin)?;
+        check_settings(&config)?;
+        if let Some(trail) = &config.audit {
+            Audit::check(trail)?;
         }
         let judged = judge(
             &config.limits,
@@ -172,12 +172,7 @@ impl Coordinator {
     }
 
     async fn begin(config: Config) -> Result<Self, NetError> {
-        check_address("listen", &config.listen)?;
-        if let Some(admin) = &config.admin {
-            check_address("admin", admin)?;
-        }
-        crate::paths::check_store(config.store.as_deref())?;
-        crate::paths::check_audit(config.audit.as_deref(), config.store.as_deref())?;
+        check_settings(&config)?;
         let limits = config.limits.clone();
         let Judged {
             side,
@@ -250,7 +245,8 @@ impl Coordinator {
                 let address = listener.local_addr().map_err(NetError::system)?;
                 let stop = stopping.subscribe();
                 let (control, limits) = (control.clone(), limits.clone());
-                let served = admin::serve(listener, side.clone(), control, limits, stop);
+                let observers = host.shared.observers.clone();
+                let served = admin::serve(listener, side.clone(), control, limits, observers, stop);
                 tasks.spawn(served);
                 info!(%address, "operators are let in");
                 Some(address)

@@ -35,6 +35,7 @@ pub(crate) use memory::{Memory, Turn};
 use only_grpc::OnlyGrpc;
 pub(crate) use pace::{Pace, Paces};
 pub(crate) use places::Calling;
+pub(crate) use refusals::{Refusal, Refusals};
 
 /// Time between two looks at the certificate at the other end of a connection that stays.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);

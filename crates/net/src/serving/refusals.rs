@@ -22,9 +22,19 @@ const NAME_EVERY: Duration = Duration::from_secs(60);
 const MAX_NAMES: usize = 4096;
 
 /// Why a handshake is refused, and whose certificate was shown, where the CA has signed it.
-pub(super) struct Refusal {
+pub(crate) struct Refusal {
     pub reason: String,
     pub certificate: Option<RefusedCertificate>,
+}
+
+impl Refusal {
+    /// The same, with the door at which somebody knocked.
+    pub fn at(self, door: &str) -> Self {
+        Self {
+            reason: format!("at {door}: {}", self.reason),
+            ..self
+        }
+    }
 }
 
 impl From<String> for Refusal {
@@ -38,7 +48,7 @@ impl From<String> for Refusal {
 
 /// What was refused lately. Copies share it.
 #[derive(Clone)]
-pub(super) struct Refusals {
+pub(crate) struct Refusals {
     lately: Arc<Mutex<Lately>>,
     observers: Observers,
 }

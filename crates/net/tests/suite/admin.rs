@@ -54,6 +54,43 @@ fn refuses(coordinator: &Running, credentials: &Credentials) {
 }
 
 #[test]
+fn case_68_strangers_that_never_finish_a_handshake_keep_no_operator_out() {
+    let pki = Pki::new(1);
+    let mut config = config(&pki, vec![spec(ProtocolName::Plain, 3)], None);
+    (config.admin, config.limits.handshake_timeout) = (Some("127.0.0.1:0".into()), 600.0);
+    let coordinator = Running::with(config).unwrap();
+    let address = coordinator
+        .admin_url()
+        .replace("https://localhost", "127.0.0.1");
+    let idle = || std::net::TcpStream::connect(&address).unwrap();
+    let _strangers: Vec<_> = (0..100).map(|_| idle()).collect();
+    pause(&coordinator, &operator(&pki)).unwrap();
+}
+
+#[test]
+fn case_68_a_party_that_knocks_is_in_the_audit_trail() {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let trail = folder.path().join("audit.jsonl");
+    let mut config = config(&pki, vec![spec(ProtocolName::Plain, 3)], None);
+    (config.admin, config.audit) = (Some("127.0.0.1:0".into()), Some(trail.clone()));
+    let coordinator = Running::with(config).unwrap();
+    refuses(&coordinator, &pki.party("a"));
+    // The entry is written once the party has been sent away.
+    let refused = loop {
+        let text = std::fs::read_to_string(&trail).unwrap();
+        let found = text.lines().find(|line| line.contains("handshake-refused"));
+        if let Some(line) = found.filter(|_| text.ends_with('\n')) {
+            break serde_json::from_str::<Value>(line).unwrap();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    assert_eq!(refused["name"], "a");
+    let reason = refused["reason"].as_str().unwrap();
+    assert!(reason.contains("admin address"), "{reason}");
+}
+
+#[test]
 fn case_68_a_party_a_coordinator_and_a_server_give_no_orders() {
     let pki = Pki::new(1);
     let coordinator = served(&pki);

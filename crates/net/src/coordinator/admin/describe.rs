@@ -37,6 +37,8 @@ pub struct Ended {
     pub number: u64,
     /// `done` or `aborted`.
     pub state: RoundState,
+    /// Whether it only gave parties the key of the job.
+    pub key_setup: bool,
     /// Why it has no result; empty if it has one.
     pub reason: String,
     /// How many parties it had.
@@ -55,6 +57,7 @@ impl From<RoundReport> for Ended {
         Self {
             number: report.number,
             state: report.state,
+            key_setup: report.key_setup,
             reason: report.reason,
             parties: report.parties.len(),
             survivors: report.survivors.len(),

@@ -1,6 +1,6 @@
 //! Connections of operators: TCP, the TLS handshake with its time limit, and the name of the operator at the other end.
 
-use std::net::SocketAddr;
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,6 +10,7 @@ use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use tokio::io::{self, AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
@@ -18,12 +19,17 @@ use tonic::{Request, Status};
 use tracing::{debug, warn};
 
 use crate::limits::Limits;
+use crate::observers::Observers;
 use crate::seconds;
+use crate::serving::{Refusal, Refusals};
 use crate::system::WallClock;
-use crate::tls::{Accepting, CoordinatorSide, Renewed, tls_error, words};
+use crate::tls::{
+    Accepting, CoordinatorSide, RefusedCertificate, Renewed, noting_refusals, tls_error, words,
+};
 
-/// The most connections at a time, those included that shake hands.
+/// The most connections of operators at a time, and beside them of those who shake hands.
 const MAX_CONNECTIONS: usize = 32;
+const MAX_SHAKING: usize = 32;
 
 /// An operator, as TLS has verified it.
 #[derive(Clone)]
@@ -95,88 +101,107 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// The connections of operators, until the stream is dropped.
+/// The connections of operators, until the stream is dropped. When more are shaking hands than may, the oldest of them is
+/// dropped: an operator is done long before, and strangers that never finish keep nobody out.
 pub(super) fn accept(
     listener: TcpListener,
     side: Arc<Renewed<CoordinatorSide>>,
     limits: &Limits,
+    observers: Observers,
 ) -> ReceiverStream<io::Result<Connection>> {
     let (sender, connections) = mpsc::channel(4);
     let timeout = seconds(limits.handshake_timeout);
+    let (places, refusals) = (
+        Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+        Refusals::new(observers),
+    );
     tokio::spawn(async move {
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        while let Ok(place) = places.clone().acquire_owned().await {
+        let mut shaking: VecDeque<AbortHandle> = VecDeque::new();
+        loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = sender.closed() => return,
             };
-            match accepted {
-                Ok((stream, address)) => {
-                    let (side, sender) = (side.clone(), sender.clone());
-                    tokio::spawn(async move {
-                        if let Some(connection) =
-                            shake(stream, address, &side, timeout, place).await
-                        {
-                            let _ = sender.send(Ok(connection)).await;
-                        }
-                    });
-                }
+            let (stream, address) = match accepted {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     warn!(%error, "cannot take a connection of an operator");
                     tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
                 }
+            };
+            shaking.retain(|handshake| !handshake.is_finished());
+            if shaking.len() >= MAX_SHAKING
+                && let Some(oldest) = shaking.pop_front()
+            {
+                oldest.abort();
             }
+            let (side, sender) = (side.clone(), sender.clone());
+            let (places, refusals) = (places.clone(), refusals.clone());
+            let handshake = async move {
+                let shaken = tokio::time::timeout(timeout, shake(stream, &side)).await;
+                let late = |_| Refusal::from("not finished in time".to_owned());
+                let placed = shaken
+                    .map_err(late)
+                    .flatten()
+                    .and_then(|(stream, operator)| {
+                        let place = places.try_acquire_owned();
+                        let full = |_| Refusal::from("too many operators are connected".to_owned());
+                        let _place = place.map_err(full)?;
+                        Ok(Connection {
+                            stream,
+                            operator,
+                            _place,
+                        })
+                    });
+                match placed {
+                    Ok(connection) => {
+                        debug!(%address, operator = %connection.operator.name, "an operator has connected");
+                        let _ = sender.send(Ok(connection)).await;
+                    }
+                    Err(refusal) => refusals.note(address, refusal.at("the admin address")),
+                }
+            };
+            shaking.push_back(tokio::spawn(handshake).abort_handle());
         }
     });
     ReceiverStream::new(connections)
 }
 
-/// The handshake. Whoever is no operator is refused, and the log says why.
+/// The handshake, and the operator whose certificate was shown.
 async fn shake(
     stream: TcpStream,
-    address: SocketAddr,
     side: &Renewed<CoordinatorSide>,
-    timeout: Duration,
-    place: OwnedSemaphorePermit,
-) -> Option<Connection> {
+) -> Result<(TlsStream<TcpStream>, Operator), Refusal> {
     let _ = stream.set_nodelay(true);
     let acceptor = TlsAcceptor::from(side.current().accepting());
-    let refused = |reason: &str| {
-        warn!(%address, %reason, "admin: connection refused: only certificates of operators are let in");
-    };
-    let mut stream = match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            refused(&tls_error(&error).map_or_else(|| error.to_string(), words));
-            return None;
-        }
-        Err(_) => {
-            refused("the TLS handshake was not finished in time");
-            return None;
-        }
-    };
+    let (shaken, refused) = noting_refusals(acceptor.accept(stream)).await;
+    let mut stream = shaken.map_err(|error| Refusal {
+        reason: tls_error(&error).map_or_else(|| error.to_string(), words),
+        certificate: refused,
+    })?;
     let clock = side.clock().clone();
     let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
     let certificate: Arc<[u8]> = shown.first().map_or(&[][..], AsRef::as_ref).into();
-    let verified = identify(side.anchor(), &certificate, &clock);
-    match verified {
+    match identify(side.anchor(), &certificate, &clock) {
         Ok(name) => {
-            debug!(%address, operator = %name, "an operator has connected");
             let operator = Operator {
                 name,
                 certificate,
                 clock,
             };
-            Some(Connection {
-                stream,
-                operator,
-                _place: place,
-            })
+            Ok((stream, operator))
         }
         Err(error) => {
             let _ = stream.shutdown().await;
-            refused(&error.to_string());
-            None
+            let signed = side.anchor().signed_name(&certificate);
+            Err(Refusal {
+                reason: format!("only certificates of operators are let in: {error}"),
+                certificate: signed.map(|name| RefusedCertificate {
+                    name,
+                    is_revoked: false,
+                }),
+            })
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tonic::transport::Server;
 
 use super::Control;
+use crate::observers::Observers;
 use crate::pb::admin_server::AdminServer;
 use crate::tls::{CoordinatorSide, Renewed};
 use crate::{Limits, NetError, seconds};
@@ -26,10 +27,11 @@ pub(super) async fn serve(
     side: Arc<Renewed<CoordinatorSide>>,
     control: Control,
     limits: Limits,
+    observers: Observers,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), NetError> {
     let service = Service::new(control, side.anchor().clone());
-    let connections = listener::accept(listener, side, &limits);
+    let connections = listener::accept(listener, side, &limits, observers);
     let keepalive = seconds(limits.keepalive);
     let mut stop = stopping.clone();
     let serving = Server::builder()
