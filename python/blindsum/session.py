@@ -100,8 +100,9 @@ class Policy:
     max_parties : int
         Most ``parties`` of the job.
     max_rounds : int or None
-        Most ``rounds`` of the job, also after its operator has extended it; ``None`` allows all numbers. A
-        job of 0 rounds has no end, which is more than any number.
+        Most ``rounds`` of the job, also after its operator has extended it; ``None`` allows all numbers, and
+        with ``job_hash`` those of the specification. A job of 0 rounds has no end, which is more than any
+        number.
     job_hash : str or None
         The hash that the job must have, :attr:`JobSpec.hash`, if the parties agreed on its specification;
         ``None`` accepts any job that keeps the other rules.

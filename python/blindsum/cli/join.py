@@ -70,7 +70,8 @@ A changed certificate, CA or revocation list is read again by itself, or on SIGH
   max_dim=268435456      longest vector
   max_message=4294967296 bytes of the longest message
   max_parties=10000      most parties of a job
-  max_rounds=none        most rounds of a job, also after its operator has extended it
+  max_rounds=none        most rounds of a job, also after its operator has extended it; with job_hash, if it
+                         is left out, those of the job
   job_hash=none          the job's hash, where its specification was agreed on
 
 Jobs that the defaults refuse, and the policy that takes them:

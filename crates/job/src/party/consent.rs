@@ -42,7 +42,9 @@ impl Member {
         let (number, spec) = (round.number(), round.job().spec());
         let fault = |reason: String| wrong(format!("round {number}: {reason}"));
         let terms = Terms::heard(start.terms.as_ref(), spec).map_err(fault)?;
-        self.settings.policy.check_rounds(terms.rounds)?;
+        self.settings
+            .policy
+            .check_extension(terms.rounds, spec.rounds)?;
         let sums = start.model.as_ref().map_or(0, |model| model.version);
         if round.kind() == RoundKind::Sum && terms.are_met_by(sums) {
             return Err(fault(format!(

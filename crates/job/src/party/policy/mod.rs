@@ -69,7 +69,8 @@ pub struct Policy {
     pub max_message: u64,
     /// Most `parties` of a job: each of them costs this party keys and shares. By default 10,000.
     pub max_parties: u32,
-    /// Most `rounds` of a job, also after an operator of its coordinator has extended it; `None` allows all numbers. A job
+    /// Most `rounds` of a job, also after an operator of its coordinator has extended it; `None` allows all numbers, and with
+    /// `job_hash` those of the specification. A job
     /// without end, of 0 rounds, has more than any number.
     pub max_rounds: Option<u32>,
     /// The hash that the job must have, if the parties agreed on its specification beforehand; `None` accepts any job
@@ -215,6 +216,22 @@ impl Policy {
                 Err(PolicyError::MaxRounds { rounds, allowed })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Checks how many rounds an operator has given a job that has so many by its specification. A policy that allows one
+    /// specification alone, by `job_hash`, allows its rounds alone, unless it says otherwise by `max_rounds`.
+    ///
+    /// # Errors
+    /// They are more than that.
+    pub fn check_extension(&self, rounds: u32, specified: u32) -> Result<(), PolicyError> {
+        let is_pinned = self.job_hash.is_some() && self.max_rounds.is_none() && specified != 0;
+        match is_pinned && (rounds == 0 || rounds > specified) {
+            true => Err(PolicyError::MaxRounds {
+                rounds,
+                allowed: specified,
+            }),
+            false => self.check_rounds(rounds),
         }
     }
 
