@@ -110,7 +110,7 @@ def simulate(
     warn_once_if_rarely_opened(spec)
     scenario: dict[str, Any] = {
         "drop": checks.fraction("drop", drop),
-        "drop_at": _drops(drop_at, spec),
+        "drop_at": drops(drop_at, spec),
         "latency": checks.seconds("latency", latency),
         "liars": checks.setting("liars", liars, 0, checks.PARTIES),
         "lie": lie,
@@ -159,7 +159,8 @@ def _weights(spec: JobSpec, weights: Sequence[int], parties: int) -> list[int]:
     return whole
 
 
-def _drops(drop_at: DropAt, spec: JobSpec) -> list[str]:
+def drops(drop_at: DropAt, spec: JobSpec) -> list[str]:
+    """Parties that vanish, by stage, as texts STAGE:COUNT."""
     if is_mapping(drop_at):
         counts: Mapping[str | int, int] = dict(drop_at)  # type: ignore[arg-type]
         return [f"{stage}:{_count(stage, count)}" for stage, count in counts.items()]

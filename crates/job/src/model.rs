@@ -110,6 +110,15 @@ impl Model {
         }
     }
 
+    /// A model from bytes that nobody else has had meanwhile.
+    ///
+    /// # Errors
+    /// Bytes that are no model of the job.
+    pub fn restored(job: &Job, version: u64, bytes: &[u8]) -> Result<Self, String> {
+        let (values, history) = Self::parse(job, bytes)?;
+        Ok(Self::with_history(version, values, history))
+    }
+
     /// Values and history out of the bytes of a model.
     fn parse(job: &Job, bytes: &[u8]) -> Result<Parsed, String> {
         let (behind, precision) = (history_len(job), job.encoding().precision());
@@ -238,6 +247,11 @@ impl Model {
     /// The hash.
     pub fn hash(&self) -> &[u8; 32] {
         &self.hash
+    }
+
+    /// How far updates of earlier rounds went, where clipping bounds follow from that.
+    pub fn history(&self) -> Option<&UpdateHistory> {
+        self.history.as_deref()
     }
 
     /// The values, `[dim]`; empty where the job keeps no model.

@@ -24,6 +24,7 @@ mod store;
 mod system;
 #[cfg(feature = "timers")]
 mod timers;
+mod training;
 mod vectors;
 mod wait;
 
@@ -73,6 +74,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pki::pki_decrypt, module)?)?;
     module.add_class::<simulation::Simulated>()?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    module.add_class::<training::TrainedRound>()?;
+    module.add_class::<training::TrainingSimulation>()?;
+    module.add_class::<training::ModelSteps>()?;
     module.add_function(wrap_pyfunction!(campaign::campaign, module)?)?;
     module.add_class::<party::Party>()?;
     module.add_class::<party::Round>()?;

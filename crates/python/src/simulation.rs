@@ -66,13 +66,7 @@ pub fn simulate(
     scenario.rounds = rounds;
     scenario.seed = seed;
     scenario.threads = threads;
-    let watcher = Watcher {
-        callback: progress,
-        first_round: scenario.first_round,
-        rounds,
-        error: Mutex::default(),
-        stop: AtomicBool::new(false),
-    };
+    let watcher = Watcher::new(progress, scenario.first_round, rounds);
     let Some(updates) = updates else {
         let inputs = Synthetic::new(&job, seed);
         let run = execute(py, scenario, parties, &inputs, &watcher)?;
@@ -106,7 +100,7 @@ pub fn simulate(
 }
 
 /// Refuses what is not a finite number before anything runs, naming party and coordinate.
-fn check_values(
+pub fn check_values(
     py: Python<'_>,
     job: &Job,
     vectors: &[blindsum_encode::Values<'_>],
@@ -139,15 +133,15 @@ fn execute(
             watcher.see(progress)
         })
     };
-    let result = interruptible(py, || watcher.stop.store(true, Ordering::Relaxed), work)?;
-    match locked(&watcher.error).take() {
+    let result = interruptible(py, || watcher.stop(), work)?;
+    match watcher.error() {
         Some(error) => Err(error),
         None => result.or_raise(py),
     }
 }
 
 /// Passes progress on to Python, and stops the run where that raises.
-struct Watcher {
+pub struct Watcher {
     callback: Option<Py<PyAny>>,
     first_round: u64,
     rounds: u32,
@@ -156,7 +150,29 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn see(&self, progress: &Progress) -> ControlFlow<()> {
+    /// Tells `callback` of rounds from `first_round` on.
+    pub fn new(callback: Option<Py<PyAny>>, first_round: u64, rounds: u32) -> Self {
+        Self {
+            callback,
+            first_round,
+            rounds,
+            error: Mutex::default(),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// Stops the run.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// What the callback raised.
+    pub fn error(&self) -> Option<PyErr> {
+        locked(&self.error).take()
+    }
+
+    /// Called with progress.
+    pub fn see(&self, progress: &Progress) -> ControlFlow<()> {
         if self.stop.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }

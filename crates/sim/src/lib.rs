@@ -40,10 +40,12 @@ mod reference;
 mod reform;
 mod relay;
 mod report;
+mod rounds;
 mod scenario;
 mod seeds;
 mod simulation;
 mod sparse;
+mod training;
 mod turn;
 mod workers;
 mod world;
@@ -62,7 +64,9 @@ pub use report::{
     Costs, Excluded, KeySetupReport, Leftover, PartyClipping, Report, RoundOutcome, RoundReport,
     ServerReport, Spread, SpreadBytes, StageReport,
 };
+pub use rounds::Rounds;
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
 pub use simulation::{RoundResult, Run, Simulation, run};
+pub use training::{Training, TrainingState};
 pub use turn::PartyEnd;
 pub use world::{Broken, Campaign, CampaignError, Faults, Kind, Tally, beside_a_liar};

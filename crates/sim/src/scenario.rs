@@ -263,7 +263,7 @@ impl Scenario {
         (0..self.rounds).try_for_each(|round| self.script(RoundKind::Sum, round, parties).map(drop))
     }
 
-    fn check_event(&self, event: &Event, parties: usize) -> Result<(), SimError> {
+    pub(crate) fn check_event(&self, event: &Event, parties: usize) -> Result<(), SimError> {
         if event.round >= self.rounds {
             let rule = format!("round = {} < rounds = {}", event.round, self.rounds);
             return Err(SimError::scenario("events.round", rule));

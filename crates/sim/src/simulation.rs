@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-use blindsum_crypto::kdf;
-use blindsum_encode::UpdateHistory;
+use blindsum_encode::{Reach, UpdateHistory};
 use blindsum_math::words::Words;
 use blindsum_protocol::{
     Fault, FaultKind, JobMemory, MemoryVault, Outcome, PartyId, PartySet, Round, RoundKind,
@@ -16,7 +15,8 @@ use crate::drive::{Drive, Finished};
 use crate::progress::{Progress, ProgressFn};
 use crate::reference::Reference;
 use crate::report::{PartyClipping, Report, RoundOutcome, RoundReport};
-use crate::scenario::Script;
+use crate::rounds::Rounds;
+use crate::scenario::{Event, Script};
 use crate::sparse::{SparseReference, Sparsifiers};
 use crate::turn::{PartyEnd, Seat, Setting};
 use crate::workers::Workers;
@@ -116,57 +116,15 @@ impl Simulation {
         hooks: &mut dyn Hooks,
         progress: &mut (dyn FnMut(&Progress) -> ControlFlow<()> + Send),
     ) -> Result<Run, SimError> {
-        inputs.check(&self.scenario.job, self.cohort.len())?;
-        let workers = Workers::<Scratch>::new(self.scenario.threads)?;
-        let (mut reports, mut last, mut model) = (Vec::new(), None, [0; 32]);
-        let mut history = self.scenario.job.new_history();
-        let mut sparsifiers = Sparsifiers::new(&self.scenario.job, self.cohort.len())?;
-        let (memory, mut begun_again) = (Arc::default(), 0);
-        let liars = self.scenario.liars;
-        let mut coordinator = liars.and_then(|liars| liars.coordinator());
-        let hooks = match &mut coordinator {
-            Some(coordinator) => coordinator,
-            None => hooks,
-        };
-        let liars = liars.map_or_else(BTreeMap::new, |liars| {
-            liars.memories(&self.scenario.job, self.cohort.len(), self.scenario.seed)
-        });
-        let vaults: Vec<_> = (0..self.cohort.len()).map(|_| Arc::default()).collect();
-        for index in 0..self.scenario.rounds {
-            let mut around = Environment {
-                inputs,
-                hooks: &mut *hooks,
-                progress: &mut *progress,
-                workers: &workers,
-                vaults: &vaults,
-                sparsifiers: &sparsifiers,
-                memory: &memory,
-                liars: &liars,
-            };
-            let key_setup = self.set_up_keys(index, &mut around)?;
-            let bound = Bound {
-                number: self.scenario.first_round + u64::from(index) + begun_again,
-                model: &model,
-                history: history.as_ref(),
-            };
-            let round = self.bind(bound.number, &model, history.as_ref())?;
-            let (mut report, result, begun) = self.round_of_all(index, bound, &mut around)?;
-            begun_again += u64::from(begun - 1);
-            report.begun = begun;
-            report.key_setup = key_setup;
-            if let (Some(history), Some(_)) = (&mut history, &result.mean) {
-                remember(history, &round, &result)?;
-            }
-            if let (Ok(outcome), Some(contributors)) = (&result.outcome, &result.contributors) {
-                sparsifiers.commit(&round, inputs, &outcome.survivors, contributors)?;
-                report.leftovers = sparsifiers.leftovers();
-            }
+        let mut rounds = Rounds::new(self)?;
+        let (mut reports, mut last) = (Vec::new(), None);
+        for _ in 0..self.scenario.rounds {
+            let (report, result) = rounds.next(inputs, hooks, progress)?;
+            let has_sum = result.sum.is_some();
             reports.push(report);
-            let sum = result.sum.as_ref().map(Words::pack);
             last = Some(result);
-            match sum {
-                Some(sum) => model = kdf::hash("simulated model", &[&model, &sum]),
-                None => break,
+            if !has_sum {
+                break;
             }
         }
         let spec = self.scenario.job.spec();
@@ -181,6 +139,18 @@ impl Simulation {
             (Some(report), Some(last)) => Ok(Run { report, last }),
             _ => Err(SimError::scenario("rounds", "1 <= rounds = 0")),
         }
+    }
+
+    /// What happens in the round with this index, counted from 0, in place of the scenario's events.
+    pub(crate) fn set_events(&mut self, index: u32, events: Vec<Event>) -> Result<(), SimError> {
+        let scenario = &mut self.scenario;
+        scenario.rounds = scenario.rounds.max(index.saturating_add(1));
+        scenario.events = events;
+        let events = scenario.events.iter();
+        let parties = self.cohort.len();
+        events
+            .clone()
+            .try_for_each(|event| scenario.check_event(event, parties))
     }
 
     /// The same scenario for other parties.
@@ -421,21 +391,16 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
 }
 
 /// Adds to what is known about updates how far those of a round went.
-fn remember(
-    history: &mut UpdateHistory,
-    round: &Round,
-    result: &RoundResult,
-) -> Result<(), SimError> {
+/// How far the updates of a round with a sum went, tensor by tensor, where the job's bounds follow from that.
+pub(crate) fn reached(round: &Round, result: &RoundResult) -> Result<Vec<Reach>, SimError> {
     let Some(sum) = &result.sum else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let least = round.job().spec().least_contributors();
     let counts = result.contributors.as_ref();
     let is_open = |word: usize| counts.is_none_or(|counts| counts[word] >= least);
     let reached = round.encoding().reached(sum, is_open);
-    reached
-        .and_then(|reached| history.observe(&reached))
-        .map_err(|error| SimError::scenario("clip", error.to_string()))
+    reached.map_err(|error| SimError::scenario("clip", error.to_string()))
 }
 
 /// What the comparison with the sum in the clear gave.

@@ -27,6 +27,28 @@ impl Sparsifiers {
         Ok(Self(all.map_err(refused)?))
     }
 
+    /// What every party keeps, as bytes.
+    pub(crate) fn to_bytes(&self) -> Vec<Vec<u8>> {
+        let bytes = |sparsifier: &Sparsifier| sparsifier.to_bytes().to_vec();
+        self.0.iter().map(bytes).collect()
+    }
+
+    /// Takes what every party kept, from [`Sparsifiers::to_bytes`].
+    pub(crate) fn restore(
+        &mut self,
+        job: &Job,
+        bytes: &[Vec<u8>],
+    ) -> Result<(), blindsum_encode::EncodeError> {
+        let Some(schedule) = job.density() else {
+            return Ok(());
+        };
+        let whole = self.0.iter_mut().zip(bytes);
+        for (sparsifier, bytes) in whole {
+            *sparsifier = Sparsifier::from_bytes(job.encoding(), schedule, bytes)?;
+        }
+        Ok(())
+    }
+
     /// What a party sends of its vector in a round; `None` where rounds are dense, and all of it is sent.
     pub(crate) fn select(
         &self,

@@ -20,6 +20,7 @@ EXIT_INTERRUPTED = 130
 SUBCOMMANDS = {
     "demo": "train on real data: parties, coordinator, TLS, one party killed on the way",
     "simulate": "run rounds of a protocol in this process, and print their costs",
+    "train": "train a model of yours with many parties on this machine, and write a report",
     "compare": "simulate protocols side by side over a grid, into a table and pictures",
     "experiments": "run the grids of papers' experiments, or grids of your own",
     "spec": "check a job file, and print the complete job",

@@ -98,7 +98,7 @@ def compare(options: argparse.Namespace, grid: Mapping[str, Any]) -> int:
     from blindsum.comparison.grid import AXES, Grid
     from blindsum.comparison.sweeps import sweep
 
-    settings = {**grid.get("settings", {}), **dict(map(_setting, options.set))}
+    settings = {**grid.get("settings", {}), **dict(map(setting, options.set))}
     given = {name: value for name in AXES if (value := getattr(options, name)) is not None}
     asked = {**grid, **given, "repeat": options.repeat, "seed": options.seed, "settings": settings}
     flags = (*AXES, "repeat", "seed", "jobs", "out", "write")
@@ -139,7 +139,8 @@ def _show(table: Comparison, out: str) -> None:
     print(f"{len(table.rows)} runs; in {out}: {', '.join(files)}")
 
 
-def _setting(text: str) -> tuple[str, str]:
+def setting(text: str) -> tuple[str, str]:
+    """The name and the value of ``--set OPTION=VALUE``."""
     from blindsum.errors import ConfigError
 
     name, equals, value = text.partition("=")

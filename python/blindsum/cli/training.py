@@ -42,7 +42,21 @@ class RoundNumber(int):
 
 
 def training_function(text: str) -> Callable[..., Any]:
-    """Find ``module:function``, also in the current folder.
+    """Find the ``module:function`` of ``--train``; see :func:`imported`."""
+    return imported("--train", text)
+
+
+def imported(option: str, text: str, folder: str | os.PathLike[str] = ".") -> Callable[..., Any]:
+    """Find ``module:function``, also in a folder.
+
+    Parameters
+    ----------
+    option
+        What names it, for errors.
+    text
+        The module, a colon, and the function or class.
+    folder
+        Where modules are looked for first.
 
     Raises
     ------
@@ -51,17 +65,17 @@ def training_function(text: str) -> Callable[..., Any]:
     """
     name, colon, function = text.partition(":")
     if not colon or not name or not function:
-        raise ConfigError("--train", f"{text!r} must be MODULE:FUNCTION, e.g. training:step")
+        raise ConfigError(option, f"{text!r} must be MODULE:FUNCTION, e.g. training:step")
     if not all(part.isidentifier() for part in name.split(".")):
         rule = (
             f"{name!r} is no name of a module: go to its folder, or put that on PYTHONPATH, and give the "
             "name as `import` takes it, e.g. training:step"
         )
-        raise ConfigError("--train", rule)
-    found = getattr(_module(name), function, None)
+        raise ConfigError(option, rule)
+    found = getattr(_module(option, name, os.path.abspath(folder)), function, None)
     if not callable(found):
         what = "has no function" if found is None else f"has no function but a {type(found).__name__} called"
-        raise ConfigError("--train", f"module {name} {what} {function}")
+        raise ConfigError(option, f"module {name} {what} {function}")
     made: Callable[..., Any] = found
     return made
 
@@ -71,25 +85,25 @@ def training_file(text: str) -> str | None:
     return getattr(sys.modules.get(text.partition(":")[0]), "__file__", None)
 
 
-def _module(name: str) -> Any:
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+def _module(option: str, name: str, folder: str) -> Any:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             # Its own imports: what is missing is something else.
-            raise _not_imported(name, error) from error
-        hint = ": leave .py out" if name.endswith(".py") else f"; looked in {os.getcwd()} and on PYTHONPATH"
-        raise ConfigError("--train", f"there is no module {name}{hint}") from error
+            raise _not_imported(option, name, error) from error
+        hint = ": leave .py out" if name.endswith(".py") else f"; looked in {folder} and on PYTHONPATH"
+        raise ConfigError(option, f"there is no module {name}{hint}") from error
     except (Exception, SystemExit) as error:
         # Whatever the user's own code raises; it is told with its place.
-        raise _not_imported(name, error) from error
+        raise _not_imported(option, name, error) from error
 
 
-def _not_imported(name: str, error: BaseException) -> ConfigError:
+def _not_imported(option: str, name: str, error: BaseException) -> ConfigError:
     what = traceback.format_exception_only(error)[-1].strip()
-    return ConfigError("--train", f"module {name} cannot be imported: {what}{_place(error)}")
+    return ConfigError(option, f"module {name} cannot be imported: {what}{_place(error)}")
 
 
 def _place(error: BaseException) -> str:

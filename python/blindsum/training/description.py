@@ -1,0 +1,234 @@
+"""A training run as a file describes it: the model, the data, the training function and the job.
+
+    [training]
+    net = "mymodel:Net"            # makes the network, or what blindsum.sklearn and blindsum.jax take
+    data = "mydata:parts"          # parts(parties, seed) gives one item for each party
+    train = "mymodel:train"        # train(net, data, **parameters); may give metrics, by name
+    test = "mymodel:test"          # test(net) gives numbers by name, such as the accuracy on test data
+
+    [job]
+    protocol = "secagg+"
+    parties = 10
+    rounds = 20
+
+    [job.parameters]
+    learning_rate = 0.1
+
+In place of ``net`` and ``train``, ``step = "mymodel:step"`` names a function of arrays,
+``step(model, data, turn)``, and ``model = "model.npy"`` the model that it starts from.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blindsum import checks, texts
+from blindsum.cli.training import imported
+from blindsum.errors import ConfigError
+from blindsum.layouts import HeldModel, ModelLayout
+from blindsum.rounds import Array
+from blindsum.spec import JobSpec
+from blindsum.training.contribution import TrainStep, TrainingTurn
+
+FIELDS = ("net", "data", "train", "test", "step", "model", "evaluate", "seed", "drop", "latency", "compute")
+"""Fields of ``[training]``."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A run, as its file describes it.
+
+    Attributes
+    ----------
+    spec : JobSpec
+        The job; where a network is named, with its ``dim`` and ``layout``.
+    step : callable
+        The training function of a party.
+    parts : list
+        What each party has.
+    model : numpy.ndarray or None
+        The model that the job starts from.
+    evaluate : callable or None
+        Is given a model and gives numbers by name.
+    settings : mapping
+        ``seed``, ``drop``, ``latency``, ``compute``: arguments of :func:`blindsum.simulate_training`.
+    """
+
+    spec: JobSpec
+    step: TrainStep
+    parts: list[Any]
+    model: Array | None
+    evaluate: Callable[[Array], Mapping[str, float]] | None
+    settings: Mapping[str, Any]
+
+
+def described(path: str, changes: Sequence[tuple[str, str]] = ()) -> Description:
+    """Read the description of a run.
+
+    Parameters
+    ----------
+    path
+        The file, TOML in UTF-8. Modules are looked for beside it, in this folder and on ``PYTHONPATH``.
+    changes
+        Fields and options of the job in place of those of the file, as flat settings.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It cannot be read, a field is missing or unknown, or a module or function is not there.
+    blindsum.SpecError
+        The job breaks a rule.
+    """
+    table, job = _tables(path)
+    source = _Source(table, Path(path).resolve().parent)
+    seed = checks.setting("training.seed", table.get("seed", 0), 0, checks.SEEDS)
+    if "net" in table:
+        vector = vector_of(source.function("net")())
+        job = {"dim": vector.dim, "layout": vector.layout, **job}
+        step = step_of(vector, source.function("train"))
+        model: Array | None = initial_values(vector)
+        evaluate = _evaluation(vector, source.function("test")) if "test" in table else None
+    else:
+        step, model = source.function("step"), source.model()
+        evaluate = source.function("evaluate") if "evaluate" in table else None
+    spec = JobSpec.from_settings([*_flat(job, [name for name, _ in changes]), *changes])
+    parts = list(source.function("data")(spec.parties, seed))
+    settings = {"seed": seed, **{name: table[name] for name in ("drop", "latency", "compute") if name in table}}
+    return Description(spec, step, parts, model, evaluate, settings)
+
+
+class _Source:
+    """What a file names: functions of modules, and files beside it."""
+
+    def __init__(self, table: Mapping[str, Any], folder: Path) -> None:
+        self._table, self._folder = table, folder
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """The function that a field names.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            The field is missing, or there is no such function.
+        """
+        if name not in self._table:
+            instead = {"train": " beside net", "step": "; or name a net and train"}.get(name, "")
+            raise ConfigError(f"training.{name}", f"is missing: name MODULE:FUNCTION{instead}")
+        return imported(f"training.{name}", _text(self._table, name), self._folder)
+
+    def model(self) -> Array | None:
+        """The model that the job starts from: of a file .npy, or of a function."""
+        if "model" not in self._table:
+            return None
+        text = _text(self._table, "model")
+        if not text.endswith(".npy"):
+            made: Array = self.function("model")()
+            return made
+        try:
+            found: Array = np.load(self._folder / text, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise ConfigError("training.model", f"{text} cannot be read: {error}") from error
+        return found
+
+
+def vector_of(net: Any) -> Any:
+    """The ``ModelVector`` of a network: of PyTorch, scikit-learn or, for a tree of arrays, JAX.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It has nothing that takes part.
+    """
+    if isinstance(net, ModelLayout):
+        return net
+    libraries = {name.partition(".")[0] for kind in type(net).__mro__ for name in [kind.__module__]}
+    library = next((name for name in ("torch", "sklearn") if name in libraries), "jax")
+    return import_module(f"blindsum.{library}").ModelVector(net)
+
+
+def initial_values(vector: Any) -> Array:
+    """The model that a network is made with."""
+    values: Array = vector.values() if isinstance(vector, HeldModel) else vector.values(vector.tree)
+    return values
+
+
+def step_of(vector: Any, train: Callable[..., Any]) -> TrainStep:
+    """The training step of a network: load the model, train, give the change.
+
+    Parameters
+    ----------
+    vector
+        A ``ModelVector`` of :mod:`blindsum.torch`, :mod:`blindsum.sklearn` or :mod:`blindsum.jax`.
+    train
+        ``train(net, data, **parameters)``: it changes the network where it is, and gives ``None`` or metrics
+        by name. For JAX it gives the new tree, or the tree and metrics. Where it has an argument ``turn`` it
+        is given the :class:`TrainingTurn`, with a seed.
+    """
+    takes_turn = "turn" in inspect.signature(train).parameters
+
+    def step(model: Array, data: Any, turn: TrainingTurn) -> Any:
+        loaded = vector.load(model)
+        more = {"turn": turn} if takes_turn else {}
+        if isinstance(vector, HeldModel):
+            metrics = train(vector.net, data, **turn.parameters, **more)
+            return vector.change(), None, metrics or {}
+        given = train(loaded, data, **turn.parameters, **more)
+        tree, metrics = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
+        return vector.change(tree), None, metrics
+
+    return step
+
+
+def _evaluation(vector: Any, test: Callable[..., Any]) -> Callable[[Array], Mapping[str, float]]:
+    def evaluate(model: Array) -> Mapping[str, float]:
+        loaded = vector.load(model)
+        found: Mapping[str, float] = test(vector.net if isinstance(vector, HeldModel) else loaded)
+        return found
+
+    return evaluate
+
+
+def _tables(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tables ``training`` and ``job`` of a file."""
+    try:
+        whole = tomllib.loads(texts.read(path))
+    except OSError as error:
+        raise ConfigError("FILE", f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError("FILE", f"{path}: {error}") from error
+    for name in ("training", "job"):
+        if not isinstance(whole.get(name), dict):
+            raise ConfigError("FILE", f"{path} has no table [{name}]: see blindsum train --help")
+    for name in whole:
+        if name not in ("training", "job"):
+            raise ConfigError("FILE", f"{path}: {name!r} is unknown: there are [training] and [job]")
+    for name in whole["training"]:
+        if name not in FIELDS:
+            raise ConfigError(f"training.{name}", f"is unknown: there are {', '.join(FIELDS)}")
+    return whole["training"], whole["job"]
+
+
+def _flat(job: Mapping[str, Any], changed: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """The fields of a job and the options of its tables; a table whose name is changed brings none."""
+    for field, value in job.items():
+        if field not in ("protocol", "encoding", "step") or not isinstance(value, Mapping):
+            yield field, value
+        elif field not in changed:
+            if "name" in value:
+                yield field, value["name"]
+            yield from ((name, option) for name, option in value.items() if name != "name")
+
+
+def _text(table: Mapping[str, Any], name: str) -> str:
+    value = table[name]
+    if not isinstance(value, str):
+        raise ConfigError(f"training.{name}", f"{value!r} must be text: MODULE:FUNCTION")
+    return value
