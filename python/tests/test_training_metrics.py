@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,7 @@ import blindsum as bs
 from blindsum.cli import main
 from blindsum.coordinator import stored_jobs, stored_rounds
 from blindsum.metrics_text import metrics_text
+from blindsum.testing.learners import SocketPeers
 
 ACCURACY, LOSS = bs.Metric("accuracy", 0.0, 1.0), bs.Metric("loss", -1.0, 40.0)
 TOP = 2**24 - 1
@@ -249,3 +251,34 @@ def test_lines_say_the_share_where_it_is_not_all():
     }
     assert metrics_text(report) == "a 0.1235, b 3 (of 80 % of the weight), c reported by nobody"
     assert metrics_text({}) == ""
+
+
+def test_learners_of_a_domain_report_as_one_party(place, tmp_path):
+    spec = place.spec(parties=1, max_weight=8, metrics=[ACCURACY, LOSS])
+    rows = [({"accuracy": 0.2, "loss": math.nan}, 1), ({"accuracy": 0.8}, 3), ({"accuracy": 1.0}, 0)]
+    found = {}
+    with place.coordinator(spec) as coordinator:
+        url = f"https://localhost:{coordinator.address.rpartition(':')[2]}"
+
+        def learn(rank):
+            options = {"policy": bs.Policy(**place.any_job), "ca": place.folder / "ca.pem"}
+            peers = SocketPeers(tmp_path, rank, 3)
+            with bs.join_domain(
+                url, job="job", identity=place.identity("a"), peers=peers, **options
+            ) as domain:
+                for rnd in domain.rounds():
+                    metrics, weight = rows[rank]
+                    with pytest.raises(bs.DomainInputError, match="no metric of the job"):
+                        rnd.submit(np.zeros(4), weight, metrics={"wrong": 1.0} if rank == 1 else metrics)
+                    rnd.submit(np.zeros(4), weight, metrics=metrics)
+                    found[rank] = rnd.outcome()
+
+        learners = [threading.Thread(target=learn, args=(rank,)) for rank in range(3)]
+        for one in learners:
+            one.start()
+        for one in learners:
+            one.join(120)
+    assert found.keys() == {0, 1, 2}
+    for outcome in found.values():
+        assert outcome.metrics == {"accuracy": pytest.approx(0.65, abs=1e-7), "loss": None}
+        assert outcome.reported == {"accuracy": 1.0, "loss": 0.0}
