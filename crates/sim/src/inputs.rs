@@ -28,10 +28,8 @@ pub trait Inputs: Sync {
         1
     }
 
-    /// The metrics that the party reports, one value for each metric of the job or none: missing unless said otherwise.
-    fn metrics(&self, _round: u64, _party: PartyId, job: &Job) -> Vec<Option<f64>> {
-        vec![None; job.encoding().metrics().len()]
-    }
+    /// The metrics that the party reports: one value for each metric of the job, or none where it is missing.
+    fn metrics(&self, round: u64, party: PartyId, job: &Job) -> Vec<Option<f64>>;
 
     /// Checks that there is a fitting vector and weight for each of `parties` parties.
     ///
