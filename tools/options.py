@@ -24,8 +24,9 @@ WIDTH = 110
 
 # The classes of what is chosen, by the field that chooses it.
 BASES = {"protocol": "Protocol", "encoding": "Encoding"}
-TYPES = {"integer": "int", "number": "float", "string": "str", "array": "Sequence[Tensor]"}
-RESOLVED = TYPES | {"array": "tuple[Tensor, ...]"}
+TYPES = {"integer": "int", "number": "float", "string": "str"}
+# The classes of entries of lists, by their schema.
+ENTRIES = {"#/$defs/tensor": "Tensor", "#/$defs/metric": "Metric"}
 
 
 def names_of(option: dict) -> list[str]:
@@ -65,19 +66,20 @@ def wrapped(text: str, indent: int) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False)
 
 
-def type_of(option: dict, types: dict[str, str]) -> str:
-    """The Python type of an option."""
-    return types[option["type"]] if "type" in option else "str"
+def type_of(option: dict, lists: str = "Sequence[{}]") -> str:
+    """The Python type of an option, of which a list is one of ``lists``."""
+    kind = option.get("type", "string")
+    return lists.format(ENTRIES[option["items"]["$ref"]]) if kind == "array" else TYPES[kind]
 
 
 def table_class(field: str, table: dict) -> str:
     """The class of one table."""
     options = {name: option for name, option in table["properties"].items() if name != "name"}
-    entries = [(name, type_of(option, TYPES), sentence(option)) for name, option in options.items()]
+    entries = [(name, type_of(option), sentence(option)) for name, option in options.items()]
     lines = ["@dataclass(frozen=True, kw_only=True)", f"class {table['title']}({BASES[field]}):"]
     lines += [documented(table["description"], entries), ""]
     lines += [f'    name: ClassVar[str] = "{table["properties"]["name"]["const"]}"']
-    lines += [f"    {name}: {type_of(option, TYPES)} = UNSET" for name, option in options.items()]
+    lines += [f"    {name}: {type_of(option)} = UNSET" for name, option in options.items()]
     return "\n".join(lines)
 
 
@@ -85,7 +87,7 @@ def fields_class(schema: dict) -> str:
     """The fields of every job, as they are once it is checked."""
     entries, lines = [], []
     for name, option in schema["properties"].items():
-        kind = BASES.get(name) or type_of(option, RESOLVED)
+        kind = BASES.get(name) or type_of(option, "tuple[{}, ...]")
         entries.append((name, kind, sentence(option)))
         lines.append(f"    {name}: {kind}")
     head = "What every job has; each field has its default where it was not said."
@@ -105,7 +107,7 @@ def arguments_class(schema: dict) -> str:
     lines = ["class JobArguments(TypedDict, total=False):", '    """What a job is made of."""', ""]
     for name, option in schema["properties"].items():
         base = BASES.get(name)
-        kind = f"str | {base} | Mapping[str, object]" if base else type_of(option, TYPES)
+        kind = f"str | {base} | Mapping[str, object]" if base else type_of(option)
         lines.append(f"    {name}: {f'Required[{kind}]' if name in schema['required'] else kind}")
     return "\n".join(lines)
 
@@ -138,7 +140,7 @@ def python(schema: dict) -> str:
         "from dataclasses import dataclass",
         "from typing import ClassVar, Required, TypedDict",
         "",
-        "from blindsum.tables import UNSET, Encoding, Protocol, Tensor",
+        "from blindsum.tables import UNSET, Encoding, Metric, Protocol, Tensor",
         "",
         "__all__ = [",
         *exported,
@@ -149,7 +151,13 @@ def python(schema: dict) -> str:
     return "\n\n\n".join(parts) + "\n"
 
 
-def range_of(option: dict) -> str:
+def entries_of(option: dict, defs: dict) -> str:
+    """What the entries of a list are."""
+    entry = defs[option["items"]["$ref"].rpartition("/")[2]]
+    return "tables with " + ", ".join(f"`{name}`" for name in entry["properties"])
+
+
+def range_of(option: dict, defs: dict) -> str:
     """Which values an option may have."""
     if "oneOf" in option:
         names = names_of(option) or option["oneOf"][0].get("enum", [])
@@ -159,7 +167,7 @@ def range_of(option: dict) -> str:
     if "pattern" in option:
         return f"`{option['pattern']}`"
     if least is None:
-        return {"array": "tables with `name`, `len`, `clip`"}.get(option["type"], option["type"])
+        return entries_of(option, defs) if option["type"] == "array" else option["type"]
     above = ">" if "exclusiveMinimum" in option else "≥"
     if most is None or most == 2**32 - 1:
         return f"{above} {least}"
@@ -167,7 +175,7 @@ def range_of(option: dict) -> str:
     return f"{above} {least}, {below} {most}"
 
 
-def docs_table(table: dict, required: list[str]) -> str:
+def docs_table(table: dict, required: list[str], defs: dict) -> str:
     """The options of a table for people."""
     options = {name: option for name, option in table["properties"].items() if name != "name"}
     if not options:
@@ -178,17 +186,17 @@ def docs_table(table: dict, required: list[str]) -> str:
         if "default" in option:
             default = "none" if option["default"] == [] else f"`{json.dumps(option['default'])}`"
         text = sentence(option, told="").replace("``", "`").replace("|", "\\|")
-        lines.append(f"| `{name}` | {range_of(option)} | {default} | {text} |")
+        lines.append(f"| `{name}` | {range_of(option, defs)} | {default} | {text} |")
     return "\n".join(lines)
 
 
 def docs(schema: dict) -> str:
     """The part of the page that lists options."""
-    parts = ["## Every job", docs_table(schema, schema["required"])]
+    parts = ["## Every job", docs_table(schema, schema["required"], schema["$defs"])]
     for field, base in BASES.items():
         for name in schema["properties"][field]["oneOf"][0]["enum"]:
             table = schema["$defs"][f"{field}.{name}"]
-            parts += [f"## {base} `{name}`", table["description"], docs_table(table, [])]
+            parts += [f"## {base} `{name}`", table["description"], docs_table(table, [], schema["$defs"])]
     return "\n" + "\n\n".join(parts) + "\n\n"
 
 

@@ -30,6 +30,7 @@ TOPICS = [
     "flashe_sparse_rounds",
     "graph",
     "masks",
+    "metrics",
     "model",
     "mpc3",
     "mpc_rules",

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         StageReport,
     )
     from blindsum.spec import JobSpec, protocols
-    from blindsum.tables import Tensor
+    from blindsum.tables import Metric, Tensor
     from blindsum.trees import flatten, unflatten
 
     __version__: str
@@ -125,6 +125,7 @@ _HOME = {
     "simulate": "simulation",
     "JobSpec": "spec",
     "Step": "plan",
+    "Metric": "tables",
     "Tensor": "tables",
     "protocols": "spec",
     "__version__": "_native",
@@ -151,6 +152,7 @@ __all__ = [
     "KeySetupReport",
     "Leftover",
     "MemoryLimitError",
+    "Metric",
     "ModelError",
     "NetworkError",
     "OrderError",

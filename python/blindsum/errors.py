@@ -312,7 +312,7 @@ class DomainInputError(InputError):
     learner : int or None
         The rank of the learner whose ``field`` it is; ``None`` where it is that of all together.
     field : str
-        ``"update"`` or ``"weight"``.
+        ``"update"``, ``"weight"`` or ``"metrics"``.
     rule : str
         The rule, as an inequality with its numbers where it is one.
     index : int or None

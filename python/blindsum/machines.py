@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -43,6 +44,7 @@ from blindsum.pki import AnyPath, Identity, authority_texts, pem_files
 from blindsum.rounds import checked_update
 from blindsum.session import MOST_MASK_MEMORY, Policy
 from blindsum.spec import JobSpec
+from blindsum.training_metrics import checked_metrics
 
 __all__ = [
     "Event",
@@ -182,6 +184,7 @@ class PartyMachine:
         number: int,
         update: object,
         weight: int = 1,
+        metrics: Mapping[str, float | None] | None = None,
         *,
         now: float | None = None,
         wall: float | None = None,
@@ -191,7 +194,8 @@ class PartyMachine:
         Raises
         ------
         blindsum.InputError
-            An update or a weight as :meth:`Round.submit` refuses them; another one may be submitted then.
+            An update, a weight or metrics as :meth:`Round.submit` refuses them; another one may be submitted
+            then.
         blindsum.SubmitError
             An update was submitted already, the round is over (an event says how), or has not begun for this
             party. The update of this call was dropped.
@@ -200,7 +204,8 @@ class PartyMachine:
         if spec is None:
             raise InputError("update: the party has not joined the job yet; wait for the event Joined")
         vector, whole = checked_update(spec, update, weight)
-        self._native.submit(number, vector, whole, *_clocks(now, wall))
+        named = checked_metrics(spec, metrics)
+        self._native.submit(number, vector, whole, named, *_clocks(now, wall))
 
     def took(self, number: int, *, now: float | None = None, wall: float | None = None) -> None:
         """Confirm that the result of a round was taken, or is not wanted: it is not told again."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Required, TypedDict
 
-from blindsum.tables import UNSET, Encoding, Protocol, Tensor
+from blindsum.tables import UNSET, Encoding, Metric, Protocol, Tensor
 
 __all__ = [
     "Fixed64",
@@ -434,6 +434,9 @@ class JobFields:
         What the mean does to the job's model; where it is not said, ``add``, or ``none`` for integers.
         ``add``: It is added to the model: parties send differences; ``replace``: It becomes the model:
         parties send models; ``none``: Nothing: the job only computes means.
+    metrics : tuple[Metric, ...]
+        What parties may report beside an update, such as an accuracy: its weighted mean over those that
+        report it is a part of the result. By default none.
     """
 
     protocol: Protocol
@@ -451,6 +454,7 @@ class JobFields:
     stage_deadline: float
     input_deadline: float
     model_update: str
+    metrics: tuple[Metric, ...]
 
 
 class JobArguments(TypedDict, total=False):
@@ -471,6 +475,7 @@ class JobArguments(TypedDict, total=False):
     stage_deadline: float
     input_deadline: float
     model_update: str
+    metrics: Sequence[Metric]
 
 
 PROTOCOLS: dict[str, type[Protocol]] = {

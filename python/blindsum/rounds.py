@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from blindsum import _native, checks
 from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
+from blindsum.clipping import ClippingLog
 from blindsum.display import Shown, names_text
 from blindsum.equality import Comparable
 from blindsum.errors import (
@@ -23,8 +24,10 @@ from blindsum.errors import (
     SubmitError,
     WaitTimeoutError,
 )
-from blindsum.options import Integers, Quantised
+from blindsum.metrics_text import metrics_text
+from blindsum.options import Integers
 from blindsum.spec import JobSpec
+from blindsum.training_metrics import checked_metrics
 
 Array = NDArray[np.float32] | NDArray[np.float64]
 
@@ -129,8 +132,13 @@ class RoundResult(Comparable, Shown):
         The name of the result, 64 hexadecimal digits: parties that were told the same sum of the same
         survivors have the same one, and so has the coordinator's report of the round.
     warnings : tuple of str
-        What the party should know of the round: clipping bounds that fall for several rounds. They are
-        logged, too.
+        What the party should know of the round: clipping bounds that fall for several rounds, and metrics of
+        its own that were clipped to their range or were not finite. They are logged, too.
+    metrics : mapping of str to float or None
+        The metrics of the job by their names: the weighted mean over the survivors that reported the metric;
+        ``None`` if nobody did. Empty where the servers alone learn results.
+    reported : mapping of str to float
+        The share of the survivors' weight that each of these means is of, from 0 to 1.
     """
 
     mean: Array
@@ -145,12 +153,19 @@ class RoundResult(Comparable, Shown):
     leftover: Leftover | None
     result: str
     warnings: tuple[str, ...] = ()
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    reported: Mapping[str, float] = field(default_factory=dict)
+
+    def metrics_report(self) -> dict[str, dict[str, float | None]]:
+        """The metrics as the coordinator's report of the round has them: name to ``value`` and ``share``."""
+        return {name: {"value": value, "share": self.reported[name]} for name, value in self.metrics.items()}
 
     def _shown(self) -> dict[str, object]:
         # What clipping did and what is left over depends on one update, of which a notebook must not tell.
         return {
             "survivors": names_text(self.survivors),
             "total weight": self.total_weight,
+            "metrics": metrics_text(self.metrics_report()) or None,
             "mean": f"{self.mean.size} coordinates, {self.mean.dtype}",
             "model version": self.model_version,
             "result": self.result,
@@ -222,7 +237,9 @@ class Round(Shown):
         """Whether :meth:`submit` must be called: not if the update was sent before a crash."""
         return self._native.needs_update()
 
-    def submit(self, update: object, weight: int = 1) -> None:
+    def submit(
+        self, update: object, weight: int = 1, metrics: Mapping[str, float | None] | None = None
+    ) -> None:
         """Give this party's update and return as soon as it is checked.
 
         The memory is copied once, in the native core, so that it may be used again at once. If the round is
@@ -237,12 +254,16 @@ class Round(Shown):
             encoding is ``"integers"``, ``dim`` integers from 0 to ``2**bits - 1``, also as a list.
         weight
             1 to the job's ``max_weight``, e.g. the number of examples.
+        metrics
+            Values of the job's metrics by their names, e.g. ``{"accuracy": 0.93}``. One that is not given, is
+            ``None`` or not finite counts as missing; one beyond its range counts as the end of it, which
+            :attr:`RoundResult.warnings` and the log say.
 
         Raises
         ------
         blindsum.InputError
-            A wrong size, NaN, infinities, integers out of range, or a weight beyond ``max_weight``;
-            another update may be submitted then.
+            A wrong size, NaN, infinities, integers out of range, a weight beyond ``max_weight``, or a name
+            that no metric of the job has; another update may be submitted then.
         blindsum.SubmitError
             An update was submitted already, the result is there, the round was lost, or this party sits it
             out. The update of this call was dropped.
@@ -258,12 +279,12 @@ class Round(Shown):
             log_dropped(self._spec.job, self.number)
             return
         vector, whole = checked_update(self._spec, update, weight)
-        self._submit(vector, whole)
+        self._submit(vector, whole, checked_metrics(self._spec, metrics))
 
-    def _submit(self, vector: Vector | IntegerVector, whole: int) -> None:
+    def _submit(self, vector: Vector | IntegerVector, whole: int, metrics: dict[str, float]) -> None:
         """Hand an update in that was checked."""
         try:
-            self._native.submit(vector, whole)
+            self._native.submit(vector, whole, metrics)
         except (RoundAborted, Fault) as error:
             self._lose(error)
         except (InputError, SubmitError):
@@ -423,53 +444,6 @@ def checked_update(spec: JobSpec, update: object, weight: object) -> tuple[Vecto
         case _:
             vector = as_vector(update, spec.dim)
     return vector, checks.weight("weight", weight, spec)
-
-
-LONGER = (
-    "raise max_norm in the job, where bound is l2 clip as well; or take more bits, "
-    "for rounding takes its part of the norm"
-)
-"""What helps where the bound of the norm shortens updates."""
-
-
-class ClippingLog:
-    """Tells the log that updates of this party are clipped: a warning at first, then a line a round.
-
-    Bounds that follow from earlier rounds may be too small for this party alone: where they are, it is
-    warned again after 4, 16, 64, … rounds in which it was cut off.
-    """
-
-    def __init__(self, spec: JobSpec) -> None:
-        self._spec = spec
-        self._told = 0
-        self._warn_at = 1
-        self.job = spec.job
-
-    def tell(self, number: int, clipped: Clipped | None) -> None:
-        """Say what became of the update of a round."""
-        if not clipped:
-            return
-        spec = self._spec
-        if clipped.scaled_by is None:
-            what = f"{clipped.coordinates} of {spec.dim} coordinates of this party's update were cut off"
-        else:
-            what = f"this party's update was multiplied by {clipped.scaled_by:.3g}"
-        self._told += 1
-        if self._told < self._warn_at:
-            logger.info("job %r, round %d: %s", spec.job, number, what)
-            return
-        repeats = isinstance(spec.encoding, Quantised) and spec.encoding.clipping == "aciq"
-        self._warn_at = 4 * self._told if repeats else sys.maxsize
-        if self._told > 1:
-            what += f", and so it was in {self._told - 1} earlier rounds"
-        bound, advice = f"clip = {spec.clip:g}", "raise clip in the job"
-        if isinstance(spec.encoding, Quantised):
-            if spec.encoding.clipping == "aciq":
-                advice = "one round is meant to be where updates jump; if it goes on, take clipping = tensor"
-            elif spec.encoding.max_norm and clipped.scaled_by is not None:
-                bound, advice = f"max_norm = {spec.encoding.max_norm:g}", LONGER
-        text = "job %r, round %d: %s (%s); the mean does not have what was cut off: %s"
-        logger.warning(text, spec.job, number, what, bound, advice)
 
 
 MIN_NETWORK = 16

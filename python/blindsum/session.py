@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from blindsum import _native, checks
+from blindsum.clipping import ClippingLog
 from blindsum.display import Shown
 from blindsum.errors import (
     BlindsumError,
@@ -27,7 +28,7 @@ from blindsum.errors import (
     WaitTimeoutError,
 )
 from blindsum.pki import AnyPath, Identity, pem_files
-from blindsum.rounds import Array, ClippingLog, Round, ZerosLog, logger
+from blindsum.rounds import Array, Round, ZerosLog, logger
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec, protocols
 

@@ -17,6 +17,7 @@ from blindsum.origin import origin
 from blindsum.simulation_result import SimulationResult, simulated
 from blindsum.sparse import warn_once_if_rarely_opened
 from blindsum.spec import JobSpec
+from blindsum.training_metrics import checked_metrics
 
 DropAt: TypeAlias = "Mapping[str | int, int] | Iterable[str]"
 """How many parties vanish at a stage: ``{"unmask": 2}`` or ``["unmask:2"]``."""
@@ -30,6 +31,7 @@ def simulate(
     updates: Sequence[object] | NDArray[Any] | None = None,
     *,
     weights: Sequence[int] | None = None,
+    metrics: Sequence[Mapping[str, float | None] | None] | None = None,
     drop: float = 0.0,
     drop_at: DropAt = (),
     latency: float = 0.0,
@@ -54,6 +56,9 @@ def simulate(
     weights
         A weight per party, a whole number from 1 to ``max_weight``; ``None`` gives every party weight 1
         (where updates are random, a random weight).
+    metrics
+        What each party reports of the job's metrics, by their names; one that is missing, ``None`` or not
+        finite counts as missing. ``None`` where no party reports any; where updates are random, metrics are.
     drop
         Fraction of the parties that vanishes before the input stage, rounded down as for ``dropout``.
     drop_at
@@ -83,7 +88,7 @@ def simulate(
     Raises
     ------
     blindsum.InputError
-        Updates or weights that do not fit the job, or are not finite.
+        Updates, weights or metrics that do not fit the job, or are not finite.
     blindsum.ConfigError
         A setting that breaks a rule, e.g. a stage that the protocol does not have.
 
@@ -107,6 +112,8 @@ def simulate(
     vectors = None if updates is None else _vectors(spec, updates)
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")
+    if metrics is not None and vectors is None:
+        raise InputError("metrics: only together with updates")
     warn_once_if_rarely_opened(spec)
     scenario: dict[str, Any] = {
         "drop": checks.fraction("drop", drop),
@@ -119,6 +126,7 @@ def simulate(
         "threads": checks.setting("threads", threads, 1, checks.THREADS),
     }
     whole = None if weights is None or vectors is None else _weights(spec, weights, len(vectors))
+    reported = None if metrics is None or vectors is None else _metrics(spec, metrics, len(vectors))
     made_by = {
         "job_hash": spec.hash,
         "spec": spec.to_dict(),
@@ -126,7 +134,7 @@ def simulate(
         "scenario": {**scenario, "updates": "random" if vectors is None else "given"},
         "origin": origin(),
     }
-    run = _native.simulate(spec.to_json(), vectors, whole, **scenario, progress=progress)
+    run = _native.simulate(spec.to_json(), vectors, whole, reported, **scenario, progress=progress)
     return simulated(json.loads(run.report), run.mean, run.sums, made_by)
 
 
@@ -157,6 +165,17 @@ def _weights(spec: JobSpec, weights: Sequence[int], parties: int) -> list[int]:
     if len(whole) != parties:
         raise InputError(f"weights: {len(whole)} given, but there are {parties} updates; give one for each")
     return whole
+
+
+def _metrics(
+    spec: JobSpec, metrics: Sequence[Mapping[str, float | None] | None], parties: int
+) -> list[list[float | None]]:
+    """The metrics of every party in the order of the job."""
+    given = _in_order("metrics", metrics, "one mapping per party")
+    found = [checked_metrics(spec, one, f"metrics[{place}]") for place, one in enumerate(given)]
+    if len(found) != parties:
+        raise InputError(f"metrics: {len(found)} given, but there are {parties} updates; give one for each")
+    return [[one.get(metric.name) for metric in spec.metrics] for one in found]
 
 
 def drops(drop_at: DropAt, spec: JobSpec) -> list[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from blindsum.arrays import Sums
 from blindsum.display import Shown, html_table
 from blindsum.equality import Comparable
+from blindsum.metrics_text import metrics_text, values_and_shares
 from blindsum.rounds import Leftover
 
 
@@ -156,6 +157,11 @@ class SimulationResult(Comparable, Shown):
     max_abs_error_unclipped : float or None
         Largest difference between the mean and that of their updates before clipping: the error of
         quantisation and clipping together. ``None`` without a sum, and if rounds are sparse.
+    metrics : mapping of str to float or None
+        The weighted mean of each metric of the job over the survivors that reported it; ``None`` if nobody
+        did.
+    reported : mapping of str to float
+        The share of the survivors' weight that each of these means is of.
     clipped : int
         Coordinates of survivors' updates that clipping cut off, in all rounds. Over a network only the
         party itself knows its number: see :attr:`RoundResult.clipped`.
@@ -207,6 +213,8 @@ class SimulationResult(Comparable, Shown):
     error_bound: float | None
     max_abs_error: float | None
     max_abs_error_unclipped: float | None
+    metrics: Mapping[str, float | None]
+    reported: Mapping[str, float]
     clipped: int
     clipped_by_party: Mapping[int, int]
     scaled_by_party: Mapping[int, float]
@@ -251,6 +259,7 @@ class SimulationResult(Comparable, Shown):
             "survivors": self.survivors if is_sum else None,
             "sum": ("exact" if self.exact else "WRONG") if is_sum else None,
             "largest error of the mean": error,
+            "metrics": metrics_text(self._report.get("metrics", {})) or None,
             "clipped coordinates": self.clipped or None,
             "found to lie": ", ".join(f"party {one.party}: {one.test}" for one in self.excluded) or None,
             "simulated network": f"{self.virtual_seconds:g} s",
@@ -286,6 +295,7 @@ def simulated(
     rounds = report.get("rounds") or [report]
     plain = {name: report[name] for name in SimulationResult.__dataclass_fields__ if name not in _MADE_HERE}
     plain["error_bound"] = report.get("error_bound")
+    values, shares = values_and_shares(report.get("metrics", {}))
     changed = [one for round_ in rounds for one in round_["clipping"]]
     clipped: dict[int, int] = {}
     scaled: dict[int, float] = {}
@@ -297,6 +307,8 @@ def simulated(
             scaled[party] = min(scaled.get(party, factor), factor)
     return SimulationResult(
         **plain,
+        metrics=values,
+        reported=shares,
         clipped=sum(clipped.values()),
         clipped_by_party=clipped,
         scaled_by_party=scaled,
@@ -329,7 +341,7 @@ _MADE_HERE = (
         "_report",
         "_made_by",
     ),
-    *("clipped", "clipped_by_party", "scaled_by_party"),
+    *("clipped", "clipped_by_party", "scaled_by_party", "metrics", "reported"),
 )
 """Fields of a result that are not fields of the report, or not as they are there."""
 

@@ -14,7 +14,7 @@ from blindsum.display import Shown
 from blindsum.errors import SpecError
 from blindsum.options import ENCODINGS, PROTOCOLS, JobArguments, JobFields
 from blindsum.plan import Step
-from blindsum.tables import UNSET, Table, Tensor
+from blindsum.tables import UNSET, Metric, Table, Tensor
 
 
 @dataclass(frozen=True, init=False)
@@ -261,6 +261,7 @@ class JobSpec(JobFields, Shown):
         return {
             **{name: _option_text(value) for name, value in options.items()},
             **said,
+            "metrics": ", ".join(f"{one.name} ({one.low:g} to {one.high:g})" for one in self.metrics) or None,
             "adversary": self.adversary,
             "chosen": chosen or None,
             "a sum needs": f"{self.quorum} survivors",
@@ -277,6 +278,7 @@ class JobSpec(JobFields, Shown):
             if "tensors" in options:
                 options["tensors"] = tuple(Tensor(**tensor) for tensor in options["tensors"])
             spec[name] = tables[options.pop("name")](**options)
+        spec["metrics"] = tuple(Metric(**metric) for metric in spec["metrics"])
         for name, value in [*spec.items(), ("_checked", checked)]:
             object.__setattr__(self, name, value)
 
@@ -306,7 +308,7 @@ def _plain(name: str, value: object, depth: int = 0) -> object:
         )
     if isinstance(value, Table):
         value = value.to_dict()
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor | Metric):
         value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
         return {key: _plain(f"{name}.{key}", item, depth + 1) for key, item in value.items()}

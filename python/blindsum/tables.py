@@ -30,6 +30,23 @@ class Tensor:
     clip: float
 
 
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric that every party may report in a round, such as the accuracy of the model on its data.
+
+    Attributes
+    ----------
+    name : str
+        Its name, 1 to 64 of ``a-z 0-9 _ . -``; no two metrics of a job have the same one.
+    low, high : float
+        The least and the greatest value. What is beyond counts as the nearer one.
+    """
+
+    name: str
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """A protocol or an encoding with its options; options that are not given are ``None``."""

@@ -61,8 +61,11 @@ def slow(model, number):
 def much(model, number):
     return np.full(4, 5.0)
 
-def three(model, number):
-    return np.full(4, 0.5), 1, "accuracy"
+def four(model, number):
+    return np.full(4, 0.5), 1, {}, "accuracy"
+
+def measured(model, number):
+    return np.full(4, 0.5), 1, {"accuracy": 0.25 * number}
 
 def broken(model, number):
     raise ValueError("no data today")
@@ -200,9 +203,9 @@ class Place:
 class Partner:
     """A party on a thread that submits the same update in every round."""
 
-    def __init__(self, place, coordinator, name, update, weight=1, pause=0.0):
+    def __init__(self, place, coordinator, name, update, weight=1, pause=0.0, metrics=None):
         self.means, self.error, self._pause = [], None, pause
-        self._work = lambda: self._take_part(place, coordinator, name, update, weight)
+        self._work = lambda: self._take_part(place, coordinator, name, (update, weight, metrics))
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -212,11 +215,11 @@ class Partner:
         except bs.BlindsumError as error:
             self.error = error
 
-    def _take_part(self, place, coordinator, name, update, weight):
+    def _take_part(self, place, coordinator, name, submitted):
         with place.join(coordinator, name) as session:
             for current in session.rounds():
                 time.sleep(self._pause)
-                current.submit(update, weight)
+                current.submit(*submitted)
                 self.means.append(current.outcome().mean)
 
     def has_ended(self):

@@ -289,9 +289,9 @@ def tumour(place, partner, tmp_path, monkeypatch):
     job = tomllib.loads(FILES["job.toml"])
     started = []
 
-    def start():
+    def start(**fields):
         coordinator = bs.Coordinator(
-            bs.JobSpec.from_dict(job),
+            bs.JobSpec.from_dict(job | fields),
             identity=place.folder / "agg",
             ca=place.folder,
             limits={"reconnect_grace": 1},
@@ -330,6 +330,34 @@ def test_python_blocks_run(block, tumour, capsys):
         update, weight = names["step"](model, 1)
         assert (update.shape, weight) == ((1000,), 250)
         assert np.array_equal(names["unweighted"](model, 1), update)
+
+
+class Writer:
+    """What TensorBoard's writer and MLflow are given."""
+
+    def __init__(self):
+        self.told = []
+
+    def add_scalar(self, tag, scalar_value, global_step):
+        self.told.append((global_step, tag, scalar_value))
+
+    def log_metrics(self, metrics, step):
+        self.told += [(step, name, value) for name, value in metrics.items()]
+
+
+@pytest.mark.parametrize("block", blocks("python metrics"), ids=str)
+def test_metrics_go_to_the_writers_of_a_reader(block, tumour):
+    port = tumour(metrics=[{"name": "accuracy", "low": 0.0, "high": 1.0}])
+    text = replaced(block.text, REPLACED_IN_PYTHON, port=port)
+    writer, mlflow = Writer(), Writer()
+    own = {"writer": writer, "mlflow": mlflow, "evaluate": lambda model: 0.5 + model[0] / 10}
+    exec(compile(text, str(block), "exec"), {"bs": bs, **STAND_INS, **own})
+    rounds = [step for step, _, _ in writer.told]
+    assert rounds == list(range(1, 11))
+    assert writer.told == mlflow.told
+    values = [value for _, _, value in writer.told]
+    assert values[0] == pytest.approx(0.5, abs=1e-7)
+    assert values == sorted(values)
 
 
 @pytest.mark.parametrize("block", blocks("python domain"), ids=str)
@@ -386,6 +414,7 @@ EXECUTED = {
     "sh",
     "python",
     "python domain",
+    "python metrics",
     "toml job",
     "toml rule",
     "toml options",

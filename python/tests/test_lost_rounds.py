@@ -14,7 +14,8 @@ import pytest
 import blindsum as bs
 from blindsum import checks
 from blindsum.cli.join import _clipping
-from blindsum.rounds import Clipped, ClippingLog
+from blindsum.clipping import ClippingLog
+from blindsum.rounds import Clipped
 
 LONG = {"parties": 3, "min_parties": 2, "rounds": 2, "join_deadline": 60.0, "input_deadline": 60.0}
 
@@ -197,7 +198,7 @@ def test_a_training_function_that_returns_something_else_is_told(processes, plac
     with place.coordinator(place.spec(parties=1)) as coordinator:
         url = f"https://localhost:{coordinator.address.rpartition(':')[2]}"
         identity = ["--identity", place.identity("a"), "--ca", place.folder / "ca.pem"]
-        words = ["join", url, "--job", "job", *identity, *place.take_any, "--train", "training:three"]
+        words = ["join", url, "--job", "job", *identity, *place.take_any, "--train", "training:four"]
         party = processes(*words)
         said = [party.stdout.readline() for _ in range(2)]
         # It stays for the next round.
@@ -205,7 +206,7 @@ def test_a_training_function_that_returns_something_else_is_told(processes, plac
         party.terminate()
         party.communicate(timeout=60)
     assert said[1].startswith(
-        "round 1: no update of this party: training function: returned a tuple of 3 values; "
+        "round 1: no update of this party: training function: returned a tuple of 4 values; "
     )
 
 

@@ -8,7 +8,8 @@ import pytest
 
 import blindsum as bs
 from blindsum.cli.join import _Told
-from blindsum.rounds import Clipped, ClippingLog, Round
+from blindsum.clipping import ClippingLog
+from blindsum.rounds import Clipped, Round
 
 
 class NativeRound:

@@ -84,6 +84,7 @@ class Quantised:
     rounding: str = "stochastic"
     max_weight: int = 1
     tensors: tuple[tuple[int, float], ...] = ()  # length and bound of each
+    metrics: int = 0  # this client reports none: all of their words are 0
 
     @property
     def width(self) -> int:
@@ -93,7 +94,13 @@ class Quantised:
     @property
     def words(self) -> int:
         """Words of a vector."""
-        return self.dim + (self.max_weight > 1)
+        return self.dim + (self.max_weight > 1) + self.metric_words
+
+    @property
+    def metric_words(self) -> int:
+        """Words of the metrics: of each the weight that reports it, and the digits of 24 bits."""
+        digit = min(24, self.bits - (self.rounding == "nearest"))
+        return self.metrics * (1 + -(-24 // digit))
 
     @property
     def last_level(self) -> int:
@@ -126,7 +133,7 @@ class Quantised:
             words.append((level + (bits >> (32 - fine))) >> fine)
         if self.max_weight > 1:
             words.append(weight)
-        return words
+        return words + [0] * self.metric_words
 
     def norm_bound(self) -> float:
         """The norm that longer vectors are scaled to."""
@@ -153,7 +160,7 @@ class Quantised:
 
     def decode(self, total: Sequence[int], survivors: int) -> tuple[list[float], int]:
         """The mean in the precision of the job, and the total weight."""
-        weight = total[-1] if self.max_weight > 1 else survivors
+        weight = total[self.dim] if self.max_weight > 1 else survivors
         if not survivors <= weight <= survivors * self.max_weight:
             raise BadWords(f"a total weight of {weight} for {survivors} survivors")
         top = weight * self.last_level

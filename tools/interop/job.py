@@ -19,7 +19,7 @@ class BadJob(ValueError):
 
 @dataclass(frozen=True)
 class Option:
-    """What an option may be: `kind` is text, choice, whole, real or tensors."""
+    """What an option may be: `kind` is text, choice, whole, real, tensors or metrics."""
 
     kind: str
     default: Any = None
@@ -54,6 +54,7 @@ JOB: dict[str, Option] = {
     "stage_deadline": _seconds(30.0),
     "input_deadline": _seconds(600.0),
     "model_update": Option("choice", None, choices=("add", "replace", "none")),
+    "metrics": Option("metrics", []),
 }
 RAMP = {"threshold": COUNT, "packing": COUNT}
 CHOSEN: dict[str, dict[str, dict[str, Option]]] = {
@@ -114,6 +115,8 @@ def _value(name: str, option: Option, value: Any) -> Any:
         return value
     if option.kind == "tensors":
         return _tensors(name, value)
+    if option.kind == "metrics":
+        return _metrics(name, value)
     numbers = (int,) if option.kind == "whole" else (int, float)
     if isinstance(value, bool) or not isinstance(value, numbers):
         raise BadJob(f"{name}: {value!r} is not a {option.kind} number")
@@ -138,6 +141,26 @@ def _tensors(name: str, value: Any) -> list[tuple[str, int, float]]:
     return result
 
 
+def _metrics(name: str, value: Any) -> list[tuple[str, float, float]]:
+    if not isinstance(value, list) or len(value) > 64:
+        raise BadJob(f"{name}: not a list of 64 metrics at most")
+    result: list[tuple[str, float, float]] = []
+    for at, metric in enumerate(value):
+        if not isinstance(metric, dict) or set(metric) != {"name", "low", "high"}:
+            raise BadJob(f"{name}.{at}: a metric has name, low and high")
+        named = metric["name"]
+        if not isinstance(named, str) or not re.fullmatch(r"[a-z0-9_.-]{1,64}", named):
+            raise BadJob(f"{name}.{at}.name: {named!r} is no name of a metric")
+        if any(named == other for other, _, _ in result):
+            raise BadJob(f"{name}.{at}.name: {named!r} stands twice")
+        end = Option("real", None, -math.inf, math.inf)
+        low, high = (_value(f"{name}.{at}.{key}", end, metric[key]) for key in ("low", "high"))
+        if not low < high or not math.isfinite(high - low):
+            raise BadJob(f"{name}.{at}.high: low < high must hold, with a finite distance")
+        result.append((named, low, high))
+    return result
+
+
 def _parts(kind: str, value: Any) -> list[bytes]:
     """The parts of the job hash that say a value."""
     if kind in ("text", "choice"):
@@ -147,8 +170,9 @@ def _parts(kind: str, value: Any) -> list[bytes]:
     if kind == "real":
         return [b"r" + struct.pack(">d", value)]
     parts = [b"l" + derive.u64(len(value))]
-    for name, length, clip in value:
-        parts += _parts("text", name) + _parts("whole", length) + _parts("real", clip)
+    second = "whole" if kind == "tensors" else "real"
+    for name, one, other in value:
+        parts += _parts("text", name) + _parts(second, one) + _parts("real", other)
     return parts
 
 
@@ -319,4 +343,5 @@ class Job:
             rounding=self["encoding.rounding"],
             max_weight=self["encoding.max_weight"],
             tensors=tuple((length, clip) for _, length, clip in self["encoding.tensors"]),
+            metrics=len(self["metrics"]),
         )

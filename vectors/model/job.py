@@ -20,6 +20,15 @@ class Tensor:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A metric that parties may report, with its range."""
+
+    name: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Job:
     """Job specification: every field and option, whichever of the tables in ``said.py`` it stands in."""
 
@@ -70,6 +79,7 @@ class Job:
     stage_deadline: float = 30.0
     input_deadline: float = 600.0
     model_update: str = "add"
+    metrics: tuple[Metric, ...] = ()
 
     def hash(self) -> bytes:
         """Hash of what the job says."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .job import Job, Tensor
+from .job import Job, Metric, Tensor
 from .said import COMMON, ENCODINGS, PROTOCOLS, Option, job_hash, said
 
 # Another value than the default, which a job of 40 parties and 15 coordinates may have beside the defaults.
@@ -22,6 +22,7 @@ OTHERS: dict[str, Option] = {
     "stage_deadline": 7.25,
     "input_deadline": 1e6,
     "model_update": "replace",
+    "metrics": (Metric("accuracy", 0.0, 1.0), Metric("loss_2.val-x", -0.5, 1e30)),
     "neighbours": 30,
     "threshold": 31,
     "packing": 2,
@@ -155,6 +156,11 @@ def refused() -> list[dict[str, object]]:
             (base | {"min_parties": True}, "min_parties"),
             (proved, "protocol.bound"),
             (base | {"protocol": plain | {"bound": "entries"}}, "protocol.bound"),
+            (base | {"metrics": "loss"}, "metrics"),
+            (base | {"metrics": ["loss"]}, "metrics.0"),
+            (base | {"metrics": [{"name": "loss", "low": 0}]}, "metrics.0.high"),
+            (base | {"metrics": [{"name": "loss", "low": "0", "high": 1}]}, "metrics.0.low"),
+            (base | {"metrics": [{"name": "loss", "low": 0, "high": 1, "clip": 1}]}, "metrics.0.clip"),
             ({"protocol": "plain", "dim": 4}, "parties"),
             ({"protocol": "plain", "parties": 3}, "dim"),
             ({"parties": 3, "dim": 4}, "protocol"),

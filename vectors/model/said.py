@@ -38,6 +38,7 @@ COMMON: dict[str, Option | None] = {
     "stage_deadline": 30.0,
     "input_deadline": 600.0,
     "model_update": "add",
+    "metrics": (),
 }
 PROTOCOLS: dict[str, dict[str, Option]] = {
     "plain": {},
@@ -107,12 +108,13 @@ def said(job: Job) -> dict[str, object]:
     fields: dict[str, object] = {}
     for name, value in sorted(dotted(job).items()):
         choice, dot, option = name.partition(".")
+        written = [vars(entry) for entry in value] if isinstance(value, tuple) else value
         if not dot:
-            fields[name] = value
+            fields[name] = written
             continue
         chosen = fields[choice]
         table = chosen if isinstance(chosen, dict) else {"name": chosen}
-        table[option] = [vars(tensor) for tensor in value] if isinstance(value, tuple) else value
+        table[option] = written
         fields[choice] = table
     return fields
 
@@ -132,5 +134,5 @@ def parts(value: object) -> list[bytes]:
     if isinstance(value, float):
         return [b"r" + struct.pack(">d", value)]
     assert isinstance(value, tuple)
-    tensors = [part for tensor in value for item in vars(tensor).values() for part in parts(item)]
-    return [b"l" + len(value).to_bytes(8, "big"), *tensors]
+    entries = [part for entry in value for item in vars(entry).values() for part in parts(item)]
+    return [b"l" + len(value).to_bytes(8, "big"), *entries]

@@ -52,6 +52,7 @@ fn encoding(kind: EncodingKind, dim: usize) -> Encoding {
         parties: 100,
         tensors: Vec::new(),
         tells_reach: false,
+        metrics: Vec::new(),
     };
     spec.validate().expect("a valid encoding")
 }

@@ -10,7 +10,7 @@ use crate::reach::Reach;
 use crate::simd;
 use crate::spec::{FIXED64_UNIT, Kind, Rounding};
 use crate::values::{Real, judge};
-use crate::{EncodeError, EncodeReport, Encoding, IntegerWords, Values};
+use crate::{EncodeError, EncodeReport, Encoding, IntegerWords, MetricLevels, Values};
 
 /// One vector on its way into words.
 ///
@@ -33,7 +33,9 @@ struct RealWords<'a> {
     factor: f64,
     stream: MaskStream,
     /// The words behind the coordinates.
-    tail: Zeroizing<Vec<u32>>,
+    tail: Zeroizing<Vec<u64>>,
+    /// How far the tensors go.
+    reach: Vec<Reach>,
 }
 
 /// What was found when a vector was judged, value by value, by an encoding. Only judging makes one.
@@ -119,20 +121,32 @@ impl<'a> Encoder<'a> {
                 report,
                 factor,
                 stream: MaskStream::new(seed, Sign::Add),
-                tail: encoding.tail(weight, &reach),
+                tail: encoding.tail(weight, &reach, &MetricLevels::default()),
+                reach,
             }),
         }))
     }
 
-    /// The same, where more was cut off than these values show: tensors go at least so far.
+    /// The same, where more was cut off than these values show: tensors go at least so far. It reports no metrics.
     pub(crate) fn reaching(mut self, least: &[Reach]) -> Self {
         if let Source::Reals(words) = &mut self.0 {
-            let of_values = words.encoding.reach_of(words.values);
-            let both = of_values.iter().zip(least);
-            let reach: Vec<Reach> = both.map(|(one, other)| *one.max(other)).collect();
-            words.tail = words.encoding.tail(words.weight, &reach);
+            for (reach, least) in words.reach.iter_mut().zip(least) {
+                *reach = (*reach).max(*least);
+            }
+            return self.with_metrics(&MetricLevels::default());
         }
         self
+    }
+
+    /// The same vector that reports these metrics. Without them all metrics of the job are missing.
+    pub fn with_metrics(self, metrics: &MetricLevels) -> Self {
+        Self(match self.0 {
+            Source::Reals(mut words) => {
+                words.tail = words.encoding.tail(words.weight, &words.reach, metrics);
+                Source::Reals(words)
+            }
+            Source::Integers(words) => Source::Integers(words.with_metrics(metrics)),
+        })
     }
 
     /// What clipping does to the vector.

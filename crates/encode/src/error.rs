@@ -113,6 +113,22 @@ pub enum EncodeError {
         /// Total weight of the sum.
         total_weight: u64,
     },
+    /// More or fewer metrics than the encoding has.
+    #[error("{got} metrics, but the encoding has {metrics}")]
+    Metrics {
+        /// Metrics given.
+        got: usize,
+        /// Metrics of the encoding.
+        metrics: usize,
+    },
+    /// Words of a metric that no parties' levels add up to.
+    #[error("metric {metric} of the sum: {rule}")]
+    Metric {
+        /// Index of the first such metric.
+        metric: usize,
+        /// The rule, with the numbers that break it.
+        rule: String,
+    },
     /// A model that would not be finite.
     #[error(
         "version {version} of the model is not finite at coordinate {index}: the model has grown beyond its precision; \

@@ -1,11 +1,12 @@
 //! Integers as they are, for sums that must be exact.
 
+use blindsum_crypto::Zeroizing;
 use blindsum_math::words::{TileMut, Words};
 
 use crate::lanes::{self, Lane};
 use crate::spec::{Kind, LOW_BITS};
 use crate::values::Real;
-use crate::{EncodeError, Encoding, Integers};
+use crate::{EncodeError, Encoding, Integers, MetricLevels};
 
 /// Integers below 2^q on their way into words, where q is the bits of the encoding. Word d is the integer at d times
 /// the weight, so that the sum of the words is the exact weighted sum of the integers. Where integers are split, word d
@@ -17,6 +18,8 @@ pub struct IntegerWords<'a> {
     values: Integers<'a>,
     weight: u32,
     split: bool,
+    /// The words behind the coordinates.
+    tail: Zeroizing<Vec<u64>>,
 }
 
 impl<'a> IntegerWords<'a> {
@@ -55,7 +58,14 @@ impl<'a> IntegerWords<'a> {
             values,
             weight,
             split,
+            tail: encoding.tail(weight, &[], &MetricLevels::default()),
         })
+    }
+
+    /// The same with these metrics.
+    pub(crate) fn with_metrics(mut self, metrics: &MetricLevels) -> Self {
+        self.tail = self.encoding.tail(self.weight, &[], metrics);
+        self
     }
 
     /// Words of the vector, [`Encoding::lanes`].
@@ -77,8 +87,7 @@ impl<'a> IntegerWords<'a> {
     }
 
     fn write<L: Lane>(&self, first: usize, lanes: &mut [L]) {
-        let tail = self.encoding.tail(self.weight, &[]);
-        let (lanes, words) = lanes::split_tail(self.encoding, &tail, first, lanes);
+        let (lanes, words) = lanes::split_tail(self.encoding, &self.tail, first, lanes);
         if !self.split {
             return self.write_parts(words.start, lanes, |value| value);
         }
@@ -122,6 +131,11 @@ fn bits_and_split(encoding: &Encoding) -> Result<(u32, bool), EncodeError> {
 const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
 
 impl Encoding {
+    /// Whether every sum of integers that [`Encoding::decode_sums`] can give has at most 64 bits.
+    pub fn sums_fit_64_bits(&self) -> bool {
+        matches!(self.kind(), Kind::Integers { split: false, .. })
+    }
+
     /// Decodes `sum`, the sum of the words of `survivors` parties: writes the exact weighted sums of their integers to
     /// `sums`, `[dim]`, and gives their total weight. A sum has at most 96 bits.
     ///

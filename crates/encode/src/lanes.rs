@@ -63,7 +63,7 @@ pub(crate) fn check_tile(
 /// Gives the other lanes and which words of the coordinates belong there.
 pub(crate) fn split_tail<'l, L: Lane>(
     encoding: &Encoding,
-    tail: &[u32],
+    tail: &[u64],
     first: usize,
     lanes: &'l mut [L],
 ) -> (&'l mut [L], Range<usize>) {
@@ -73,6 +73,6 @@ pub(crate) fn split_tail<'l, L: Lane>(
     let (coordinates, behind) = lanes.split_at_mut(end - start);
     let words = tail.iter().skip(first.saturating_sub(words));
     let pairs = behind.iter_mut().zip(words);
-    pairs.for_each(|(lane, &word)| *lane = L::truncate(word.into()));
+    pairs.for_each(|(lane, &word)| *lane = L::truncate(word));
     (coordinates, start..end)
 }

@@ -12,7 +12,7 @@ use blindsum_math::words::Words;
 use crate::clip::MARKS;
 use crate::simd::{self, Kernel};
 use crate::values::{Real, Values};
-use crate::{EncodeError, Encoding};
+use crate::{EncodeError, Encoding, MetricLevels};
 
 /// How far the coordinates of a tensor go: how many of the marks the largest is above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,8 +37,8 @@ impl Reach {
     }
 
     /// The words of a tensor that goes so far: 1 for each mark that it is above.
-    fn words(self) -> [u32; MARKS.len()] {
-        std::array::from_fn(|mark| u32::from(mark < usize::from(self.0)))
+    fn words(self) -> [u64; MARKS.len()] {
+        std::array::from_fn(|mark| u64::from(mark < usize::from(self.0)))
     }
 
     /// From a saved number.
@@ -67,7 +67,7 @@ impl Encoding {
             return Ok(Vec::new());
         }
         self.check_sum_shape(sum)?;
-        let first = self.lanes() - self.reach_words();
+        let first = self.coordinate_lanes() + usize::from(self.has_weight_word());
         let of_tensor = |tensor: usize| {
             let word = |mark: usize| first + tensor * MARKS.len() + mark;
             if !(0..MARKS.len()).all(|mark| is_open(word(mark))) {
@@ -102,11 +102,21 @@ impl Encoding {
         reach
     }
 
-    /// The words behind the coordinates: the weight, where vectors have one, and how far the tensors go.
-    pub(crate) fn tail(&self, weight: u32, reach: &[Reach]) -> Zeroizing<Vec<u32>> {
-        let weight = self.has_weight_word().then_some(weight).into_iter();
-        let reach = reach.iter().flat_map(|reach| reach.words());
-        Zeroizing::new(weight.chain(reach).collect())
+    /// The words behind the coordinates: the weight, where vectors have one, how far the tensors go, and the metrics.
+    pub(crate) fn tail(
+        &self,
+        weight: u32,
+        reach: &[Reach],
+        metrics: &MetricLevels,
+    ) -> Zeroizing<Vec<u64>> {
+        let words = self.lanes() - self.coordinate_lanes();
+        let mut tail = Zeroizing::new(Vec::with_capacity(words));
+        if self.has_weight_word() {
+            tail.push(weight.into());
+        }
+        tail.extend(reach.iter().flat_map(|reach| reach.words()));
+        self.push_metrics(weight, metrics, &mut tail);
+        tail
     }
 }
 

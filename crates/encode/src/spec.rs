@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use blindsum_math::words::Width;
 
-use crate::EncodeError;
 use crate::clip::{CLIP_RANGE, MARKS, NARROWEST, check_clip};
 use crate::norm_rule::NormRule;
+use crate::{EncodeError, MetricRange};
 
 /// How values are clipped. Every party does the same, so that the influence of one party on the sum is bounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,6 +100,8 @@ pub struct EncodingSpec {
     /// Whether vectors tell how far the coordinates of each tensor go, in words of their own: for bounds that follow
     /// from earlier rounds ([`UpdateHistory`](crate::UpdateHistory)).
     pub tells_reach: bool,
+    /// The metrics that parties report beside their vectors, at most [`MAX_METRICS`].
+    pub metrics: Vec<MetricRange>,
 }
 
 /// How the vectors of a job are encoded. Checked: no sum of `parties` vectors can wrap.
@@ -113,6 +115,7 @@ pub struct Encoding {
     pub(crate) runs: Vec<Run>,
     /// The tensors that vectors tell the reach of: all of the job, or none.
     reach_tensors: usize,
+    pub(crate) metrics: Vec<MetricRange>,
 }
 
 /// The form of a word.
@@ -167,7 +170,7 @@ pub fn largest_fixed64_clip(parties: usize, max_weight: u32) -> f64 {
 }
 
 /// ⌈log2(n)⌉, and 0 for 0.
-fn ceil_log2(n: u128) -> u32 {
+pub(crate) fn ceil_log2(n: u128) -> u32 {
     u128::BITS - n.saturating_sub(1).leading_zeros()
 }
 
@@ -229,6 +232,7 @@ impl EncodingSpec {
             }
         };
         let runs = self.runs(kind, clip)?;
+        self.check_metrics()?;
         let encoding = Encoding {
             reach_tensors: self.reach_tensors(kind, &runs)?,
             runs,
@@ -236,9 +240,11 @@ impl EncodingSpec {
             kind,
             max_weight: self.max_weight,
             parties: self.parties,
+            metrics: self.metrics.clone(),
             width: Width::new(width).map_err(|e| EncodeError::spec("bits", e.to_string()))?,
         };
         encoding.check_bounds()?;
+        encoding.check_digits()?;
         Ok(encoding)
     }
 
@@ -370,12 +376,13 @@ impl Encoding {
     }
 
     /// Words of a vector: one for each coordinate (two where integers are split, first all low ones, then all high
-    /// ones); the weight if weights above 1 are allowed; and four for each tensor where vectors tell how far they go
-    /// ([`Encoding::reached`]).
+    /// ones); the weight if weights above 1 are allowed; four for each tensor where vectors tell how far they go
+    /// ([`Encoding::reached`]); and those of the metrics ([`Encoding::metric_sums`]).
     ///
     /// With `max_weight = 1` the total weight is the number of survivors, and no word is spent on it.
     pub fn lanes(&self) -> usize {
-        self.coordinate_lanes() + usize::from(self.has_weight_word()) + self.reach_words()
+        let weight = usize::from(self.has_weight_word());
+        self.coordinate_lanes() + weight + self.reach_words() + self.metric_words()
     }
 
     /// Words that tell how far tensors go.
@@ -456,11 +463,6 @@ impl Encoding {
 
     pub(crate) fn kind(&self) -> Kind {
         self.kind
-    }
-
-    /// Whether every sum of integers that [`Encoding::decode_sums`] can give has at most 64 bits.
-    pub fn sums_fit_64_bits(&self) -> bool {
-        matches!(self.kind, Kind::Integers { split: false, .. })
     }
 
     /// Words of a vector without the weight.

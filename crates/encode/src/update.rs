@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_crypto::mask::MaskSeed;
 
 use crate::encoder::{Encoder, Verdict};
-use crate::{EncodeError, Encoding, Values};
+use crate::{EncodeError, Encoding, MetricLevels, Values};
 
 /// The numbers of an update, `[dim]`: real numbers or, where the encoding is of integers, those.
 pub enum Update {
@@ -62,6 +62,7 @@ pub struct Judged {
     weight: u32,
     by: Arc<Encoding>,
     verdict: Verdict,
+    metrics: MetricLevels,
 }
 
 impl Judged {
@@ -76,7 +77,19 @@ impl Judged {
             weight,
             by: encoding.clone(),
             verdict,
+            metrics: MetricLevels::default(),
         })
+    }
+
+    /// The same with the metrics that its party reports: [`Encoding::metric_levels`] of this encoding. Without them all are
+    /// missing.
+    pub fn with_metrics(self, metrics: MetricLevels) -> Self {
+        Self { metrics, ..self }
+    }
+
+    /// The metrics that its party reports; no levels where it reports none.
+    pub fn metrics(&self) -> &MetricLevels {
+        &self.metrics
     }
 
     /// The update.
@@ -104,6 +117,7 @@ impl Judged {
             true => self.verdict,
             false => Verdict::of(encoding, values, self.weight)?,
         };
-        Encoder::after(encoding, values, self.weight, verdict, seed)
+        let encoder = Encoder::after(encoding, values, self.weight, verdict, seed)?;
+        Ok(encoder.with_metrics(&self.metrics))
     }
 }

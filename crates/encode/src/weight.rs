@@ -18,7 +18,10 @@ impl Encoding {
     }
 
     /// The total weight of a sum, checked to be one that `survivors` parties can have.
-    pub(crate) fn total_weight(&self, sum: &Words, survivors: usize) -> Result<u64, EncodeError> {
+    ///
+    /// # Errors
+    /// [`EncodeError::SumShape`], [`EncodeError::Survivors`], [`EncodeError::TotalWeight`].
+    pub fn total_weight(&self, sum: &Words, survivors: usize) -> Result<u64, EncodeError> {
         self.check_sum_shape(sum)?;
         let parties = self.parties();
         if !(1..=parties).contains(&survivors) {

@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use blindsum_encode::{EncodeError, MetricSum};
+use blindsum_math::words::Words;
+use blindsum_protocol::Round;
 use serde::{Deserialize, Serialize};
 
 /// Where a round stands, or how it ended.
@@ -91,6 +94,10 @@ pub struct RoundReport {
     /// Sum of the survivors' weights, once it is known. `None` also if only the parties learn the sum.
     #[serde(default)]
     pub total_weight: Option<u64>,
+    /// The metrics of training by their names, once the sum is known. Empty in a job without metrics, and where only the
+    /// parties learn the sum.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, MetricReport>,
     /// The name of the result, in hexadecimal digits. Parties that were told the same result have the same name. Empty
     /// before there is a result, and in a key set-up.
     #[serde(default)]
@@ -102,6 +109,40 @@ pub struct RoundReport {
     pub wire: BTreeMap<String, Bytes>,
     /// What parties did wrong, for people.
     pub faults: Vec<String>,
+}
+
+/// One metric of a round, over all survivors together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricReport {
+    /// The weighted mean over the survivors that reported it; none if nobody did.
+    pub value: Option<f64>,
+    /// The part of the survivors' weight that it is the mean of, from 0 to 1.
+    pub share: f64,
+}
+
+impl From<MetricSum> for MetricReport {
+    fn from(sum: MetricSum) -> Self {
+        Self {
+            value: sum.mean(),
+            share: sum.share(),
+        }
+    }
+}
+
+/// The metrics in the result of a round, of `survivors` parties. A sparse round opens the words with `is_open`.
+///
+/// # Errors
+/// A sum that no honest parties have.
+pub(crate) fn metric_reports(
+    round: &Round,
+    sum: &Words,
+    survivors: usize,
+    is_open: impl Fn(usize) -> bool,
+) -> Result<BTreeMap<String, MetricReport>, EncodeError> {
+    let sums = round.metric_sums(sum, survivors, is_open)?;
+    let names = round.job().spec().metrics.iter();
+    let named = names.map(|metric| metric.name.clone());
+    Ok(named.zip(sums.into_iter().map(Into::into)).collect())
 }
 
 /// One stage of a round.
@@ -206,6 +247,7 @@ impl RoundReport {
             parties: Vec::new(),
             survivors: Vec::new(),
             total_weight: None,
+            metrics: BTreeMap::new(),
             result: String::new(),
             stages: Vec::new(),
             wire: BTreeMap::new(),

@@ -1,5 +1,6 @@
 //! The results that a server learns, for its operator.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -7,6 +8,8 @@ use blindsum_encode::EncodeError;
 use blindsum_math::words::Words;
 use blindsum_protocol::Round;
 use tracing::error;
+
+use crate::report::{MetricReport, metric_reports};
 
 /// Where a server keeps the results of its rounds.
 ///
@@ -29,6 +32,8 @@ pub struct LearntResult {
     pub mean: Vec<f64>,
     /// The exact weighted sums of the survivors' integers, `[dim]`, if the job's encoding is of integers.
     pub sums: Option<Vec<u128>>,
+    /// The metrics of the job by their names.
+    pub metrics: BTreeMap<String, MetricReport>,
 }
 
 impl LearntResult {
@@ -49,7 +54,12 @@ impl LearntResult {
                 Some(sums)
             }
         };
-        Ok(Self { mean, sums })
+        let metrics = metric_reports(round, sum, survivors, |_| true)?;
+        Ok(Self {
+            mean,
+            sums,
+            metrics,
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use blindsum_protocol::FaultClass;
 
 use crate::pb::RefusalCode;
+use crate::report::{MetricReport, RoundReport};
 
 /// A closed set of words: an enum, the list of its values, and the word of each.
 macro_rules! words {
@@ -231,6 +232,9 @@ pub struct Totals {
     pub failed_in_row: u64,
     /// Parties that are ready for the round that is offered, or are still in the one under way.
     pub ready: usize,
+    /// The metrics of training in the latest round with a sum, by their names; none before one, and where only the parties
+    /// learn sums.
+    pub metrics: BTreeMap<String, MetricReport>,
 }
 
 impl Totals {
@@ -251,6 +255,7 @@ impl Totals {
             leases_expired: 0,
             failed_in_row: 0,
             ready: 0,
+            metrics: BTreeMap::new(),
         };
         for stage in stages.into_iter().chain(key_setup) {
             let seconds = totals.stage_seconds.entry(stage);
@@ -262,14 +267,17 @@ impl Totals {
         totals
     }
 
-    /// A round ended with a result after so many seconds.
-    pub(crate) fn done(&mut self, key_setup: bool, seconds: f64) {
-        let outcome = match key_setup {
+    /// A round ended with a result.
+    pub(crate) fn done(&mut self, report: &RoundReport) {
+        let outcome = match report.key_setup {
             true => Outcome::KeySetup,
-            false => Outcome::Sum,
+            false => {
+                self.metrics.clone_from(&report.metrics);
+                Outcome::Sum
+            }
         };
         *self.rounds.entry((outcome, None)).or_default() += 1;
-        self.round_seconds.observe(seconds);
+        self.round_seconds.observe(report.seconds);
     }
 
     /// So many rounds ended without a result.
@@ -328,7 +336,7 @@ mod tests {
         let mut later = totals.clone();
         later.party_lost("a", LossCause::Lease);
         later.aborted(Cause::Failed, 1);
-        later.done(false, 1.0);
+        later.done(&RoundReport::offered(1, 0, 0));
         // Nothing that happens adds a label.
         assert_eq!(later.lost.len(), totals.lost.len());
         assert_eq!(later.rounds.len(), totals.rounds.len());

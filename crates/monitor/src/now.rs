@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blindsum_net::report::{JobState, JobStatus};
+use blindsum_net::report::{JobState, JobStatus, MetricReport};
 use blindsum_net::totals::Totals;
 use blindsum_net::watched::Watched;
 
@@ -123,7 +123,30 @@ fn write_jobs(jobs: &[(JobStatus, Totals)], page: &mut Page<'_>) -> fmt::Result 
         let rows = rows.map(|(status, totals)| (of_job(&status.job, []), value(status, totals)));
         page.gauges(name, help, rows)?;
     }
-    Ok(())
+    training(jobs, page)
+}
+
+/// The metrics of training in the latest round with a sum; those that nobody reported have no value.
+fn training(jobs: &[(JobStatus, Totals)], page: &mut Page<'_>) -> fmt::Result {
+    let of = |value: fn(&MetricReport) -> Option<f64>| {
+        let jobs = jobs.iter();
+        jobs.flat_map(move |(status, totals)| {
+            let metrics = totals.metrics.iter();
+            metrics.filter_map(move |(name, metric)| {
+                Some((of_job(&status.job, [("metric", name)]), value(metric)?))
+            })
+        })
+    };
+    page.gauges(
+        "blindsum_training_metric",
+        "Weighted mean of a metric of training in the latest round with a sum.",
+        of(|metric| metric.value),
+    )?;
+    page.gauges(
+        "blindsum_training_metric_share",
+        "Share of the survivors' weight whose parties reported the metric.",
+        of(|metric| Some(metric.share)),
+    )
 }
 
 fn certificates(watched: &Watched, page: &mut Page<'_>) -> fmt::Result {

@@ -49,7 +49,7 @@ impl Vectors {
     }
 
     /// Those that are kept, as they are in memory.
-    pub(crate) fn only(&self, kept: &[bool]) -> Self {
+    pub fn only(&self, kept: &[bool]) -> Self {
         let rows = self.rows.iter().zip(kept).filter(|(_, kept)| **kept);
         Self {
             length: self.length,

@@ -11,8 +11,8 @@ use blindsum_protocol::Job;
 
 use crate::{NetError, private};
 
-/// The results of one job: for round 12 the mean in `JOB-000012.npy`, float64, and of integers the exact sums in
-/// `JOB-000012-sums.npy`, uint64.
+/// The results of one job: for round 12 the mean in `JOB-000012.npy`, float64, of integers the exact sums in
+/// `JOB-000012-sums.npy`, uint64, and metrics in `JOB-000012-metrics.json`.
 pub(crate) struct ResultFiles {
     folder: PathBuf,
     job: String,
@@ -74,17 +74,17 @@ impl ResultFiles {
         fs::remove_file(path)
     }
 
-    /// Writes an array to a file that is not there yet.
-    fn write(&self, name: &str, kind: &str, values: &[u8]) -> io::Result<()> {
-        let path = self.folder.join(format!("{name}.npy"));
+    /// Writes these pieces to a file that is not there yet.
+    fn write(&self, name: &str, pieces: &[&[u8]]) -> io::Result<()> {
+        let path = self.folder.join(name);
         if path.exists() {
             return Err(io::Error::other(format!(
-                "{name}.npy is there already, and no result is overwritten: give each server, and a job that begins anew, a \
+                "{name} is there already, and no result is overwritten: give each server, and a job that begins anew, a \
                  folder of its own"
             )));
         }
         let new = self.folder.join(format!("{name}.{}.new", process::id()));
-        let written = write_all(&new, &[&npy_header(kind, values.len() / 8), values]);
+        let written = write_all(&new, pieces);
         let written = written.and_then(|()| fs::rename(&new, &path));
         let written = written.and_then(|()| File::open(&self.folder)?.sync_all());
         if written.is_err() {
@@ -103,22 +103,33 @@ impl Results for ResultFiles {
 
     fn keep(&self, round: u64, result: &LearntResult) -> io::Result<()> {
         let name = format!("{}-{round:06}", self.job);
-        let sums_name = format!("{name}-sums");
-        // The mean comes last: where it is, the sums are too.
+        let array = |kind: &str, values: Vec<u8>| [npy_header(kind, values.len() / 8), values];
+        // The mean comes last: where it is, the others are too.
+        let mut files = Vec::new();
         if let Some(sums) = &result.sums {
             let wide = || io::Error::other("a sum has more than 64 bits");
             let sums = sums.iter().map(|sum| u64::try_from(*sum).ok());
             let sums: Vec<_> = sums.collect::<Option<_>>().ok_or_else(wide)?;
-            let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
-            self.write(&sums_name, "<u8", &bytes)?;
+            let bytes = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+            files.push((format!("{name}-sums.npy"), array("<u8", bytes)));
         }
-        let mean: Vec<u8> = result.mean.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let written = self.write(&name, "<f8", &mean);
-        if written.is_err() && result.sums.is_some() {
-            // Those that were written just now.
-            let _ = fs::remove_file(self.folder.join(format!("{sums_name}.npy")));
+        if !result.metrics.is_empty() {
+            let metrics = serde_json::to_vec(&result.metrics)?;
+            files.push((format!("{name}-metrics.json"), [metrics, b"\n".to_vec()]));
         }
-        written
+        let mean = result.mean.iter().flat_map(|x| x.to_le_bytes()).collect();
+        files.push((format!("{name}.npy"), array("<f8", mean)));
+        for (written, (file, pieces)) in files.iter().enumerate() {
+            let pieces = pieces.each_ref().map(Vec::as_slice);
+            if let Err(error) = self.write(file, &pieces) {
+                // Those that were written just now.
+                for (file, _) in files.iter().take(written) {
+                    let _ = fs::remove_file(self.folder.join(file));
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -147,9 +158,12 @@ fn npy_header(kind: &str, count: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use blindsum_protocol::{JobSpec, Mpc3, ResultName};
 
     use super::*;
+    use crate::report::MetricReport;
 
     #[test]
     fn results_are_arrays_of_numpy() {
@@ -160,6 +174,13 @@ mod tests {
         let result = LearntResult {
             mean: vec![0.5, -1.0],
             sums: Some(vec![3, u128::from(u64::MAX)]),
+            metrics: BTreeMap::from([(
+                "loss".to_owned(),
+                MetricReport {
+                    value: Some(0.25),
+                    share: 1.0,
+                },
+            )]),
         };
         results.keep(12, &result).unwrap();
         let name = |end: &str| place.join(format!("{}-000012{end}.npy", job.spec().job));
@@ -167,6 +188,9 @@ mod tests {
             fs::read(name("")).unwrap(),
             fs::read(name("-sums")).unwrap(),
         );
+        let metrics = place.join(format!("{}-000012-metrics.json", job.spec().job));
+        let metrics = fs::read_to_string(metrics).unwrap();
+        assert_eq!(metrics, "{\"loss\":{\"value\":0.25,\"share\":1.0}}\n");
         assert_eq!((mean.len(), sums.len()), (128 + 16, 128 + 16));
         assert!(mean.starts_with(
             b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }"
@@ -174,20 +198,20 @@ mod tests {
         assert_eq!(mean[127], b'\n');
         assert_eq!(mean[128..136], 0.5f64.to_le_bytes());
         assert_eq!(sums[136..], u64::MAX.to_le_bytes());
-        assert_eq!(fs::read_dir(&place).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 3);
         // Another run of the job, or another server with the same folder.
         let again = results.keep(12, &result).unwrap_err().to_string();
         assert!(again.contains("there already"), "{again}");
         assert_eq!(fs::read(name("")).unwrap(), mean);
-        assert_eq!(fs::read_dir(&place).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 3);
         // Nothing is left of what cannot be written whole: it can be written later.
         let way = place.join(format!("{}-000013.npy", job.spec().job));
         fs::create_dir(&way).unwrap();
         assert!(results.keep(13, &result).is_err());
-        assert_eq!(fs::read_dir(&place).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 4);
         fs::remove_dir(&way).unwrap();
         results.keep(13, &result).unwrap();
-        assert_eq!(fs::read_dir(&place).unwrap().count(), 4);
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 6);
     }
 
     #[test]
@@ -200,6 +224,7 @@ mod tests {
         let result = LearntResult {
             mean: vec![0.0],
             sums: Some(vec![1 << 64]),
+            metrics: BTreeMap::new(),
         };
         assert!(results.keep(1, &result).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use blindsum_net::party::{self, Absence, Departure, NextRound, PartyConfig, Policy};
+use blindsum_net::party::{self, Absence, Departure, Metrics, NextRound, PartyConfig, Policy};
 use blindsum_net::{JobError, Model, NetError, Reload};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -187,14 +187,22 @@ impl Round {
         })
     }
 
-    /// Checks the update and hands a copy of it over: training may go on in the same memory.
-    fn submit(&self, py: Python<'_>, update: &Bound<'_, PyAny>, weight: u32) -> PyResult<()> {
+    /// Checks the update and the metrics, and hands a copy of them over: training may go on in the same memory.
+    fn submit(
+        &self,
+        py: Python<'_>,
+        update: &Bound<'_, PyAny>,
+        weight: u32,
+        metrics: Metrics,
+    ) -> PyResult<()> {
         let vector = Vector::borrow(update)?;
         let values = vector.values()?;
         let copy = released(py, || copied(values)).or_raise(py)?;
         let submitted = released(py, || {
             let mut round = locked(&self.round);
-            round.get().map(|round| round.submit(copy, weight))
+            round
+                .get()
+                .map(|round| round.submit_with(copy, weight, &metrics))
         });
         match submitted {
             None => Err(locked(&self.round).missing(py)),

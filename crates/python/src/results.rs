@@ -3,6 +3,7 @@
 use blindsum_encode::{LeftoverSize, Reals, Values};
 use blindsum_job::hex;
 use blindsum_job::party::{Clipped, RoundResult, Timings};
+use blindsum_job::report::MetricReport;
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -59,10 +60,17 @@ pub fn round_result(
         instance!(py, "blindsum.rounds", "Leftover",
             norm: left.norm, coordinates: left.coordinates)
     };
+    let (values, shares) = (PyDict::new(py), PyDict::new(py));
+    for (name, MetricReport { value, share }) in result.metrics {
+        values.set_item(&name, value)?;
+        shares.set_item(&name, share)?;
+    }
     instance!(py, "blindsum.rounds", "RoundResult",
         mean: mean,
         total_weight: result.total_weight,
         survivors: PyTuple::new(py, result.survivors)?,
+        metrics: values,
+        reported: shares,
         model: read_only(py, result.model.values()),
         model_version: result.model.version(),
         sum: sum,

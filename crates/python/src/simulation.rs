@@ -39,6 +39,7 @@ pub fn simulate(
     spec: &str,
     updates: Option<Vec<Bound<'_, PyAny>>>,
     weights: Option<Vec<u32>>,
+    metrics: Option<Vec<Vec<Option<f64>>>>,
     drop: f64,
     drop_at: Vec<String>,
     latency: f64,
@@ -86,6 +87,7 @@ pub fn simulate(
         .collect::<PyResult<_>>()?;
     check_values(py, &job, &values)?;
     let inputs = Given::new(values, weights.unwrap_or_default());
+    let inputs = inputs.with_metrics(metrics.unwrap_or_default());
     let mut run = execute(py, scenario, parties, &inputs, &watcher)?;
     let mean = run.last.mean.take();
     let mean = mean.map(|mean| mean.into_pyarray(py).unbind());

@@ -5,6 +5,7 @@ use blindsum_protocol::{Job, JobSpec, PartyId};
 use rand_core::Rng;
 
 use crate::SimError;
+use crate::metrics::drawn;
 use crate::seeds::{below, seed_bytes, stream};
 
 /// Buffers in which a vector may be built. Their contents are left from earlier uses.
@@ -27,6 +28,9 @@ pub trait Inputs: Sync {
         1
     }
 
+    /// The metrics that the party reports: one value for each metric of the job, or none where it is missing.
+    fn metrics(&self, round: u64, party: PartyId, job: &Job) -> Vec<Option<f64>>;
+
     /// Checks that there is a fitting vector and weight for each of `parties` parties.
     ///
     /// # Errors
@@ -40,6 +44,8 @@ pub trait Inputs: Sync {
 pub struct Given<'a> {
     vectors: Vec<Values<'a>>,
     weights: Vec<u32>,
+    /// By rank; none where all metrics are missing.
+    metrics: Vec<Vec<Option<f64>>>,
 }
 
 impl<'a> Given<'a> {
@@ -51,7 +57,13 @@ impl<'a> Given<'a> {
         Self {
             vectors: vectors.into_iter().map(Into::into).collect(),
             weights,
+            metrics: Vec::new(),
         }
+    }
+
+    /// The same with the metrics of each party, by rank, each in the order of the job.
+    pub fn with_metrics(self, metrics: Vec<Vec<Option<f64>>>) -> Self {
+        Self { metrics, ..self }
     }
 }
 
@@ -67,6 +79,11 @@ impl Inputs for Given<'_> {
         self.weights.get(party.rank()).copied().unwrap_or(1)
     }
 
+    fn metrics(&self, _round: u64, party: PartyId, job: &Job) -> Vec<Option<f64>> {
+        let given = self.metrics.get(party.rank()).cloned();
+        given.unwrap_or_else(|| vec![None; job.encoding().metrics().len()])
+    }
+
     fn check(&self, job: &Job, parties: usize) -> Result<(), SimError> {
         if self.vectors.len() != parties {
             let rule = format!("vectors = {} = parties = {parties}", self.vectors.len());
@@ -75,6 +92,10 @@ impl Inputs for Given<'_> {
         if !self.weights.is_empty() && self.weights.len() != parties {
             let rule = format!("weights = {} = parties = {parties}", self.weights.len());
             return Err(SimError::scenario("weights", rule));
+        }
+        if !self.metrics.is_empty() && self.metrics.len() != parties {
+            let rule = format!("metrics = {} = parties = {parties}", self.metrics.len());
+            return Err(SimError::scenario("metrics", rule));
         }
         let dim = job.spec().dim;
         for (party, values) in (0..).map(PartyId).zip(&self.vectors) {
@@ -196,6 +217,11 @@ impl Inputs for Synthetic {
     fn weight(&self, round: u64, party: PartyId) -> u32 {
         let mut rng = stream("weight", &[self.seed, round, party.0.into()]);
         1 + below(&mut rng, self.max_weight.into()) as u32
+    }
+
+    fn metrics(&self, round: u64, party: PartyId, job: &Job) -> Vec<Option<f64>> {
+        let mut rng = stream("metrics", &[self.seed, round, party.0.into()]);
+        drawn(job, &mut rng)
     }
 }
 

@@ -33,6 +33,7 @@ mod hooks;
 mod inputs;
 mod key_setup;
 mod liars;
+mod metrics;
 mod network;
 mod progress;
 mod queue;

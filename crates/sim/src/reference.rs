@@ -1,12 +1,16 @@
 //! The sum that must be the result, computed in the clear and without the machines.
 
+use std::collections::BTreeMap;
+
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{EncodeReport, Encoder, Integers, Values};
+use blindsum_job::report::MetricReport;
 use blindsum_math::words::{TileMut, Words};
 use blindsum_protocol::{InTheClear, Job, PartySet, Round};
 
 use crate::inputs::rounding_seed;
+use crate::metrics::MetricTotals;
 use crate::report::PartyClipping;
 use crate::{Inputs, Scratch, SimError};
 
@@ -23,6 +27,7 @@ pub(crate) struct Reference {
     /// Whose vectors it changed.
     pub(crate) clipping: Vec<PartyClipping>,
     total_weight: u64,
+    metrics: MetricTotals,
     /// What the job's rule makes of the vectors, where that is not their sum.
     by_rule: Option<InTheClear>,
 }
@@ -54,6 +59,7 @@ impl Reference {
             cut: None,
             clipping: Vec::new(),
             total_weight: 0,
+            metrics: MetricTotals::default(),
             by_rule: None,
         };
         let (mut scratch, mut tile) = (Scratch::default(), Tile::of(job));
@@ -63,8 +69,16 @@ impl Reference {
             let weight = inputs.weight(number, party);
             let seed = MaskSeed::from(Secret::from(rounding_seed(seed, number, party)));
             let mut words = encoded.is_some().then(|| job.zeros());
+            let metrics = inputs.metrics(number, party, job);
+            let totals = MetricTotals::of(job, &metrics, weight.into());
+            reference.metrics.add(&totals);
             let report = reference
-                .add(round, values, weight, seed, (&mut tile, words.as_mut()))
+                .add(
+                    round,
+                    (values, weight, &metrics),
+                    seed,
+                    (&mut tile, words.as_mut()),
+                )
                 .map_err(|rule| SimError::Inputs {
                     party,
                     field: "values",
@@ -82,13 +96,14 @@ impl Reference {
     fn add(
         &mut self,
         round: &Round,
-        values: Values<'_>,
-        weight: u32,
+        (values, weight, metrics): (Values<'_>, u32, &[Option<f64>]),
         seed: MaskSeed,
         (tile, mut words): (&mut Tile, Option<&mut Words>),
     ) -> Result<EncodeReport, String> {
         let encoder =
             Encoder::new(round.encoding(), values, weight, seed).map_err(|e| e.to_string())?;
+        let levels = round.encoding().metric_levels(metrics);
+        let encoder = encoder.with_metrics(&levels.map_err(|e| e.to_string())?);
         let report = encoder.report();
         if !report.is_whole() && self.cut.is_none() {
             self.cut = Some(vec![0.0; values.len()]);
@@ -118,6 +133,11 @@ impl Reference {
         }
         self.total_weight += u64::from(weight);
         Ok(report)
+    }
+
+    /// What is told of the metrics.
+    pub(crate) fn metrics(&self, round: &Round) -> BTreeMap<String, MetricReport> {
+        self.metrics.told(round.job(), self.total_weight)
     }
 
     /// By how much a result of servers that compute may be off; none where it is a sum, which is exact.

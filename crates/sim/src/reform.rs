@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use blindsum_encode::Values;
-use blindsum_protocol::{Culprit, Fault, MemoryVault, PartyId, PartySet, RoundKind};
+use blindsum_protocol::{Culprit, Fault, Job, MemoryVault, PartyId, PartySet, RoundKind};
 
 use crate::report::RoundReport;
 use crate::scenario::Script;
@@ -167,5 +167,9 @@ impl Inputs for Kept<'_> {
 
     fn weight(&self, round: u64, party: PartyId) -> u32 {
         self.inputs.weight(round, self.rank(party))
+    }
+
+    fn metrics(&self, round: u64, party: PartyId, job: &Job) -> Vec<Option<f64>> {
+        self.inputs.metrics(round, self.rank(party), job)
     }
 }

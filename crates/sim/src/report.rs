@@ -1,8 +1,10 @@
 //! The report of a run: one JSON object.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use blindsum_encode::EncodeReport;
+use blindsum_job::report::MetricReport;
 use blindsum_protocol::{PartyId, ProtocolName};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +70,9 @@ pub struct RoundReport {
     /// Largest difference between the decoded mean and the weighted mean of the survivors' updates before clipping: the
     /// error of quantisation and clipping together. Absent if there is no sum, and for sparse rounds.
     pub max_abs_error_unclipped: Option<f64>,
+    /// The metrics of the job by their names, over the survivors. Empty if there is no sum.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, MetricReport>,
     /// Coordinates that were clipped, of all survivors together.
     pub clipped: u64,
     /// The survivors whose updates clipping changed.

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use blindsum_encode::{Reach, UpdateHistory};
+use blindsum_job::report::MetricReport;
 use blindsum_math::words::Words;
 use blindsum_protocol::{
     Fault, FaultKind, JobMemory, MemoryVault, Outcome, PartyId, PartySet, Round, RoundKind,
@@ -263,7 +264,9 @@ impl Simulation {
             let decoded = encoding.decode_sums(sum, survivors, &mut sums);
             decoded.map(|_| sums).unwrap_or_default()
         });
+        let metrics = named(round, sum, survivors, |_| true);
         let exact = decoded
+            && metrics.as_ref() == Some(&reference.metrics(round))
             && all_agree(seats)
             && reference.allows(sum, &mean)
             && sums.as_ref().is_none_or(|sums| reference.has_sums(sums));
@@ -274,6 +277,7 @@ impl Simulation {
             max_abs_error_unclipped: decoded.then(|| reference.max_abs_error_unclipped(&mean)),
             clipping: reference.clipping,
             total_weight,
+            metrics: metrics.unwrap_or_default(),
             mean: decoded.then_some(mean),
             sums: sums.filter(|_| decoded),
         })
@@ -304,17 +308,35 @@ impl Simulation {
             .encoding()
             .decode_sparse_mean(sum, contributors, (least, divisor), &mut mean)
             .is_ok();
+        let is_open = |word: usize| contributors.get(word).is_some_and(|count| *count >= least);
+        let metrics = named(round, sum, survivors.len(), is_open);
+        let has_metrics = metrics.as_ref() == Some(&reference.metrics(round, survivors.len()));
+        let equals = has_metrics && reference.equals(sum, contributors);
         Ok(Checked {
-            exact: decoded && all_agree(seats) && reference.equals(sum, contributors),
+            exact: decoded && all_agree(seats) && equals,
             error_bound: None,
             max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
             max_abs_error_unclipped: None,
             total_weight: None,
+            metrics: metrics.unwrap_or_default(),
             clipping: reference.clipping,
             mean: decoded.then_some(mean),
             sums: None,
         })
     }
+}
+
+/// The metrics in a sum; none where no honest parties have such a sum.
+fn named(
+    round: &Round,
+    sum: &Words,
+    survivors: usize,
+    is_open: impl Fn(usize) -> bool,
+) -> Option<BTreeMap<String, MetricReport>> {
+    let sums = round.metric_sums(sum, survivors, is_open).ok()?;
+    let names = round.job().spec().metrics.iter();
+    let names = names.map(|metric| metric.name.clone());
+    Some(names.zip(sums.into_iter().map(Into::into)).collect())
 }
 
 /// Whether all parties that took a result took the same.
@@ -361,6 +383,7 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
         error_bound: checked.error_bound,
         max_abs_error: checked.max_abs_error,
         max_abs_error_unclipped: checked.max_abs_error_unclipped,
+        metrics: checked.metrics,
         clipped: checked.clipping.iter().map(|one| one.clipped).sum(),
         clipping: checked.clipping,
         stages: costs.stages,
@@ -412,6 +435,7 @@ struct Checked {
     max_abs_error_unclipped: Option<f64>,
     clipping: Vec<PartyClipping>,
     total_weight: Option<u64>,
+    metrics: BTreeMap<String, MetricReport>,
     mean: Option<Vec<f64>>,
     sums: Option<Vec<u128>>,
 }

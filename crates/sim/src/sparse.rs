@@ -1,12 +1,16 @@
 //! Sparse rounds: what each party keeps between them, and the sum that must be the result.
 
+use std::collections::BTreeMap;
+
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{Divisor, LeftoverSize, Selection, Sparsifier, Values};
+use blindsum_job::report::MetricReport;
 use blindsum_math::words::Words;
 use blindsum_protocol::{Job, PartyId, PartySet, Round};
 
 use crate::inputs::rounding_seed;
+use crate::metrics::MetricTotals;
 use crate::report::{Leftover, PartyClipping};
 use crate::{Inputs, Scratch, SimError};
 
@@ -114,6 +118,7 @@ pub(crate) struct SparseReference {
     /// Of the clipped values.
     values: Vec<f64>,
     contributors: Vec<u32>,
+    metrics: MetricTotals,
     /// Whose updates clipping changed, before what was left of earlier ones was added.
     pub(crate) clipping: Vec<PartyClipping>,
 }
@@ -138,6 +143,7 @@ impl SparseReference {
             sum: vec![0; lanes],
             values: vec![0.0; dim],
             contributors: vec![0; lanes],
+            metrics: MetricTotals::default(),
             clipping: Vec::new(),
         };
         let mut scratch = Scratch::default();
@@ -149,7 +155,10 @@ impl SparseReference {
             if let Some(selection) = selection {
                 let clipping = PartyClipping::of(party, &selection.report());
                 reference.clipping.extend(clipping);
-                let added = reference.add(&selection, seed);
+                let metrics = inputs.metrics(round.number(), party, round.job());
+                let totals = MetricTotals::of(round.job(), &metrics, 1);
+                reference.metrics.add(&totals);
+                let added = reference.add(&selection, &metrics, seed);
                 added.map_err(|error| refused(party, &error))?;
             }
         }
@@ -159,10 +168,12 @@ impl SparseReference {
     fn add(
         &mut self,
         selection: &Selection,
+        metrics: &[Option<f64>],
         seed: MaskSeed,
     ) -> Result<(), blindsum_encode::EncodeError> {
         let (encoding, values) = (selection.encoding(), selection.values());
         let encoder = selection.encoder(seed)?;
+        let encoder = encoder.with_metrics(&encoding.metric_levels(metrics)?);
         let mut words = Words::zeros(encoding.width(), encoder.lanes());
         encoder.encode_tile(0, words.tile_mut(0..encoder.lanes()))?;
         for (&d, word) in selection.places().iter().zip(words.iter()) {
@@ -178,6 +189,19 @@ impl SparseReference {
             }
         }
         Ok(())
+    }
+
+    /// What is told of the metrics of so many survivors.
+    pub(crate) fn metrics(
+        &self,
+        round: &Round,
+        survivors: usize,
+    ) -> BTreeMap<String, MetricReport> {
+        let metrics = match survivors < self.least as usize {
+            true => self.metrics.closed(),
+            false => self.metrics.clone(),
+        };
+        metrics.told(round.job(), survivors as u64)
     }
 
     /// Whether these are the sum and the numbers of contributors, with the words 0 that stay closed.

@@ -231,6 +231,7 @@ impl Seat {
             .needs_input()
             .then(|| setting.inputs.values(number, party, scratch));
         let weight = setting.inputs.weight(number, party);
+        let metrics = setting.inputs.metrics(number, party, setting.round.job());
         let seed = MaskSeed::from(Secret::from(rounding_seed(setting.seed, number, party)));
         let (believed, setup) = (self.believed.clone(), self.setup(setting)?);
         let message = match &turn.message {
@@ -249,12 +250,17 @@ impl Seat {
                 Some(values) => setting.sparsifiers.select(&believed, party, values)?,
                 None => None,
             };
-            let input = match (values, &selection) {
+            let encoding = believed.encoding();
+            let encoder = match (values, &selection) {
                 (None, _) => None,
-                (Some(_), Some(selection)) => Some(Encoded::sparse(selection, seed)?),
-                (Some(values), None) => Some(Encoded {
-                    words: Encoder::new(believed.encoding(), values, weight, seed)?,
-                    coordinates: None,
+                (Some(_), Some(selection)) => Some(selection.encoder(seed)?),
+                (Some(values), None) => Some(Encoder::new(encoding, values, weight, seed)?),
+            };
+            let input = match encoder {
+                None => None,
+                Some(words) => Some(Encoded {
+                    words: words.with_metrics(&encoding.metric_levels(&metrics)?),
+                    coordinates: selection.as_ref().map(Selection::places),
                 }),
             };
             let input = input.as_ref().map(|input| input as &dyn Input);
@@ -360,15 +366,6 @@ fn agrees(setting: &Setting<'_>, outcome: &Outcome, result: RoundSum) -> bool {
 struct Encoded<'a> {
     words: Encoder<'a>,
     coordinates: Option<&'a [u32]>,
-}
-
-impl<'a> Encoded<'a> {
-    fn sparse(selection: &'a Selection, seed: MaskSeed) -> Result<Self, EncodeError> {
-        Ok(Self {
-            words: selection.encoder(seed)?,
-            coordinates: Some(selection.places()),
-        })
-    }
 }
 
 impl Input for Encoded<'_> {

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from blindsum.cli.output import Output
+from blindsum.metrics_text import metrics_text
 
 
 class Json:
@@ -105,6 +106,8 @@ def _told(current: dict[str, Any]) -> str:
             return f"{'key set-up, ' if key_setup else ''}{parties} parties"
         case "done":
             what = "key set-up, held by" if key_setup else "sum of"
-            return f"{what} {survivors} of {parties} parties, {current['seconds']:.2f} s"
+            told = metrics_text(current.get("metrics", {}))
+            more = f"; {told}" if told else ""
+            return f"{what} {survivors} of {parties} parties, {current['seconds']:.2f} s{more}"
         case _:
             return f"{'key set-up failed' if key_setup else 'no sum'}: {current['reason']}"

@@ -18,6 +18,7 @@ from blindsum.cli.follow import servers_from
 from blindsum.cli.serve import identity_from
 from blindsum.cli.signals import on_hangup, stop_signals
 from blindsum.cli.training import RoundNumber, training_file, training_function
+from blindsum.metrics_text import metrics_text
 
 if TYPE_CHECKING:
     from blindsum.errors import BlindsumError, InputError, RoundUnknown
@@ -330,12 +331,12 @@ def _submit(current: Round, train: Callable[..., Any], told: _Told) -> bool:
         what = f"the training function raised {type(error).__name__}: {error}"
         raise TrainingError(current.number, what) from error
     try:
-        update, weight = _update_of(step)
+        update, weight, metrics = _update_of(step)
         if update is None or _is_zero(weight):
             current.skip()
             told.skipped(current.number, "the training function gave no update, or weight 0")
             return False
-        current.submit(update, weight)
+        current.submit(update, weight, metrics)
     except InputError as error:
         current.skip(_refused(error))
         told.skipped(current.number, f"{error}; this party sits the round out")
@@ -343,17 +344,17 @@ def _submit(current: Round, train: Callable[..., Any], told: _Told) -> bool:
     return True
 
 
-def _update_of(step: Any) -> tuple[Any, Any]:
-    """The update and the weight that the training function returned."""
+def _update_of(step: Any) -> tuple[Any, Any, Any]:
+    """The update, the weight and the metrics that the training function returned."""
     from blindsum.errors import InputError
 
     if not isinstance(step, tuple):
-        return step, 1
-    if len(step) == 2:
-        return step
+        return step, 1, None
+    if len(step) in (2, 3):
+        return (*step, None)[:3]
     raise InputError(
         f"training function: returned a tuple of {len(step)} values; it must return the update, or "
-        "(update, weight), or None to sit the round out"
+        "(update, weight), (update, weight, metrics), or None to sit the round out"
     )
 
 
@@ -386,6 +387,7 @@ def _report(number: int, outcome: RoundResult) -> dict[str, Any]:
         "outcome": "sum",
         "survivors": list(outcome.survivors),
         "total_weight": outcome.total_weight,
+        "metrics": outcome.metrics_report(),
         "model_version": outcome.model_version,
         "result": outcome.result,
         "seconds": dataclasses.asdict(outcome.timings),
@@ -398,7 +400,9 @@ def _say(report: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(report), flush=True)
     elif report["outcome"] == "sum":
-        more = _clipping(report["clipped"] or {}) + _left(report["leftover"])
+        told = metrics_text(report["metrics"])
+        more = f"; {told}" if told else ""
+        more += _clipping(report["clipped"] or {}) + _left(report["leftover"])
         print(f"round {report['round']}: sum of {len(report['survivors'])} parties{more}", flush=True)
     elif report["outcome"] == "end":
         print(f"the job is over{_left(report['leftover'])}, which this party has not sent", flush=True)

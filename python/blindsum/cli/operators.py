@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from blindsum.metrics_text import metrics_text
+
 MAX_NAMES = 8
 """Names of a list; how many more there are is said."""
 
@@ -72,10 +74,12 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
 
 def _round(ended: Mapping[str, Any]) -> str:
     if ended["state"] == "done":
+        told = metrics_text(ended["metrics"])
+        more = f"; {told}" if told else ""
         what = "key set-up, held by" if ended["key_setup"] else "sum of"
         return (
             f"round {ended['number']}: {what} {ended['survivors']} of {ended['parties']} parties, "
-            f"{ended['seconds']:.1f} s"
+            f"{ended['seconds']:.1f} s{more}"
         )
     return f"round {ended['number']}: no sum: {ended['reason']}"
 

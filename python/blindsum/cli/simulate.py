@@ -13,6 +13,7 @@ from blindsum.cli.flags import named_as_flags
 from blindsum.cli.jobs import add_spec_arguments, flags_of_job, spec_from, spec_from_file_alone
 from blindsum.cli.repeat import repeat
 from blindsum.lies import LIES
+from blindsum.metrics_text import metrics_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -244,6 +245,8 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
         mean = "" if isinstance(spec.encoding, Integers) else f", largest error of the mean {error:.2e}"
         what = "sum" if result.error_bound is None else "result"
         print(f"{what} of {result.survivors} survivors: {exact}{mean}")
+        if result.metrics:
+            print(f"metrics: {metrics_text(result.to_dict()['metrics'])}")
         _show_clipping(result, spec)
         _show_leftovers(result)
     else:

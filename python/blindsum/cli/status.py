@@ -6,6 +6,7 @@ import argparse
 import json
 
 from blindsum.cli.files import named
+from blindsum.metrics_text import metrics_text
 
 EXAMPLES = """\
 examples:
@@ -53,4 +54,6 @@ def run(options: argparse.Namespace) -> int:
             reason = f": {latest['reason']}" if latest["reason"] else ""
             parties = f", {len(latest['parties'])} parties" if latest["parties"] else ""
             print(f"  round {latest['number']}: {latest['state']}{reason}{parties}")
+        if job["metrics"]:
+            print(f"  metrics of round {job['metrics']['round']}: {metrics_text(job['metrics']['metrics'])}")
     return 0

@@ -104,6 +104,8 @@ def from_result(result: RoundResult) -> tuple[Header, Arrays]:
         "leftover": None if left is None else [left.norm, left.coordinates],
         "result": result.result,
         "warnings": list(result.warnings),
+        "metrics": dict(result.metrics),
+        "reported": dict(result.reported),
     }
     return plain, arrays
 
@@ -126,4 +128,6 @@ def to_result(plain: Header, arrays: Arrays) -> RoundResult:
         leftover=None if plain["leftover"] is None else Leftover(*plain["leftover"]),
         result=plain["result"],
         warnings=tuple(plain["warnings"]),
+        metrics=plain["metrics"],
+        reported=plain["reported"],
     )

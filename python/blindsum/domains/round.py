@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from blindsum import checks
+from blindsum.domains.measured import metrics_of_all, own_metrics
 from blindsum.domains.messages import Header, from_error, from_result, to_error, to_result
 from blindsum.domains.sums import Own, Rules, Whole
 from blindsum.domains.talk import Answer, Step, Talk
@@ -45,7 +46,9 @@ class DomainRound:
         self._submitted = False
         self._sits_out = False
 
-    def submit(self, update: object, weight: int = 1) -> None:
+    def submit(
+        self, update: object, weight: int = 1, metrics: Mapping[str, float | None] | None = None
+    ) -> None:
         """Add this learner's update to the domain's, which the speaker then hands in.
 
         All learners call it, and return when the speaker has handed it in.
@@ -58,12 +61,15 @@ class DomainRound:
             them are left out or refused as by :func:`blindsum.flatten`.
         weight
             A whole number, e.g. the number of examples of this learner; 0 where it has none.
+        metrics
+            As for :meth:`blindsum.Round.submit`. The domain reports the mean of its learners that report a
+            metric, by their weights; the speaker sees the metrics of each.
 
         Raises
         ------
         blindsum.DomainInputError
-            One learner's update or weight does not fit the job, or what they have together does not; all
-            learners get it, and all may submit again.
+            One learner's update, weight or metrics do not fit the job, or what they have together does not.
+            All learners get it, and all may submit again.
         blindsum.SubmitError
             The domain has submitted already, the round is over, or the domain sits it out; every learner gets
             it.
@@ -86,7 +92,7 @@ class DomainRound:
         own: Own | None = None
         try:
             own = Own.checked(rules, self._talk.rank, update, weight)
-            said = dict(own.said())
+            said = dict(own.said()) | {"metrics": own_metrics(rules, self._talk.rank, metrics)}
         except DomainInputError as error:
             said = {"refused": from_error(error)}
 
@@ -95,13 +101,14 @@ class DomainRound:
                 if "refused" in one:
                     raise to_error(one["refused"], self._talk.rank)
             found = Whole.of(rules, all_said)
-            return {"total": found.total, "weight": found.weight, "parts": found.parts}, {}
+            whole = {"total": found.total, "weight": found.weight, "parts": found.parts}
+            return {"whole": whole, "metrics": metrics_of_all(all_said)}, {}
 
         told, _ = self._talk.take(Step("submit", self.number), said, agree)
         assert own is not None
-        self._add(own, Whole(**told))
+        self._add(own, Whole(**told["whole"]), told["metrics"])
 
-    def _add(self, own: Own, whole: Whole) -> None:
+    def _add(self, own: Own, whole: Whole, metrics: dict[str, float]) -> None:
         """Add up what all have agreed to add up, and hand it in."""
         added = own.addend(whole.parts)
         is_there = self._talk.reduce(added)
@@ -111,7 +118,7 @@ class DomainRound:
                 if not one["added"]:
                     raise DomainError(learner, "it could not add its update to those of the others")
             assert self.current is not None
-            self.current.submit(whole.handed_in(self._rules, added), whole.weight)
+            self.current.submit(whole.handed_in(self._rules, added), whole.weight, metrics)
             lost = self.current.lost
             return {"lost": None if lost is None else from_error(lost)}, {}
 

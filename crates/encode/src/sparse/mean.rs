@@ -35,9 +35,9 @@ impl Encoding {
         }
         if self.lanes() as u64 > 1 << 32 {
             let rule = format!(
-                "dim = {} and {} words of tensors <= 2^32 for sparse updates",
+                "dim = {} and {} words of tensors and metrics <= 2^32 for sparse updates",
                 self.dim(),
-                self.reach_words()
+                self.lanes() - self.dim()
             );
             return Err(EncodeError::spec("dim", rule));
         }

@@ -64,6 +64,7 @@ fn unchecked(
             .map(|&(len, clip)| TensorSpec { len, clip })
             .collect(),
         tells_reach: true,
+        metrics: Vec::new(),
         ..spec(dim, kind, parties, 1)
     }
 }
@@ -268,6 +269,7 @@ fn encodings_without_a_bound_per_coordinate_have_no_history() {
         assert!(rule(UpdateHistory::new(&encoding)).starts_with("clipping: "));
         let telling = EncodingSpec {
             tells_reach: true,
+            metrics: Vec::new(),
             ..silent
         };
         let refused = telling.validate().unwrap_err().to_string();

@@ -7,6 +7,7 @@ mod integers;
 mod judged;
 mod laws;
 mod limits;
+mod metrics;
 mod norm;
 mod reals;
 mod sparse;
@@ -46,6 +47,7 @@ fn spec(dim: usize, kind: EncodingKind, parties: usize, max_weight: u32) -> Enco
         parties,
         tensors: Vec::new(),
         tells_reach: false,
+        metrics: Vec::new(),
     }
 }
 

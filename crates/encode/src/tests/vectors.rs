@@ -132,6 +132,7 @@ impl Spec {
             parties: self.parties,
             tensors: self.tensors.iter().map(tensor).collect(),
             tells_reach: false,
+            metrics: Vec::new(),
         };
         spec.validate().unwrap()
     }

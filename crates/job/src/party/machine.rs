@@ -1,6 +1,7 @@
 //! The steps of a party that take long: encoding, masking, unmasking. They run as tasks on other threads, which give
 //! everything back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_crypto::mask::MaskSeed;
@@ -13,16 +14,27 @@ use blindsum_protocol::{
 use rand_chacha::ChaCha20Rng;
 
 use super::leftover::Leftover;
+use super::metrics::{Metrics, levels_of};
 use super::result::{Clipped, RoundResult, Timings};
 use super::state::JobState;
+use crate::report::{MetricReport, metric_reports};
 use crate::{JobError, Model};
 
-/// Finds everything that can be wrong with an update before anything is sent; a round takes what was judged here.
+/// Finds everything that can be wrong with an update and its metrics before anything is sent; a round takes what was judged
+/// here.
 ///
 /// # Errors
 /// [`JobError::Input`] says what.
-pub fn check_update(job: &Job, update: Update, weight: u32) -> Result<Judged, JobError> {
-    Judged::new(job.encoding(), update, weight).map_err(|e| JobError::Input(e.to_string()))
+pub fn check_update(
+    job: &Job,
+    update: Update,
+    weight: u32,
+    metrics: &Metrics,
+) -> Result<Judged, JobError> {
+    let refused = |e: EncodeError| JobError::Input(e.to_string());
+    let levels = levels_of(job, metrics)?;
+    let judged = Judged::new(job.encoding(), update, weight).map_err(refused)?;
+    Ok(judged.with_metrics(levels))
 }
 
 /// What a step works on.
@@ -103,10 +115,11 @@ impl Step {
         let (sparse, dense);
         let input: Option<&dyn Input> = match (&self.update, selection) {
             (None, _) => None,
-            (Some(_), Some(selection)) => {
-                let words = selection.encoder(seed);
+            (Some(judged), Some(selection)) => {
+                let words = selection.encoder(seed).map_err(refused)?;
                 *clipped = Some(selection.report().into());
-                sparse = SparseInput::new(selection.places(), words.map_err(refused)?);
+                let words = words.with_metrics(judged.metrics());
+                sparse = SparseInput::new(selection.places(), words);
                 Some(&sparse)
             }
             (Some(judged), None) => {
@@ -156,6 +169,7 @@ pub(super) fn result(
         mean: opened.mean,
         sums: opened.sums,
         total_weight: opened.total_weight,
+        metrics: opened.metrics,
         model: opened.model,
         result,
         clipped: None,
@@ -177,6 +191,7 @@ struct Opened {
     mean: Reals,
     sums: Option<Vec<u128>>,
     total_weight: u64,
+    metrics: BTreeMap<String, MetricReport>,
     model: Model,
 }
 
@@ -188,6 +203,7 @@ impl Opened {
                 mean: Reals::Double(Vec::new()),
                 sums: None,
                 total_weight: 0,
+                metrics: BTreeMap::new(),
                 model: model.clone(),
             });
         }
@@ -216,6 +232,7 @@ impl Opened {
         let is_enough = |count: Option<&u32>| count.is_some_and(|count| *count >= least);
         let is_open = |word: usize| counts.is_none_or(|counts| is_enough(counts.get(word)));
         let reached = encoding.reached(&sum.sum, is_open).map_err(dishonest)?;
+        let metrics = metric_reports(round, &sum.sum, survivors, is_open).map_err(dishonest)?;
         let after = model.after(&mean, &reached, update);
         let mut after = after.map_err(|error| match error {
             EncodeError::Model { .. } => JobError::Model(error.to_string()),
@@ -228,6 +245,7 @@ impl Opened {
             mean,
             sums,
             total_weight,
+            metrics,
             model: after,
         })
     }

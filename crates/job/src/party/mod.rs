@@ -25,6 +25,7 @@ mod leftover;
 mod machine;
 mod marks;
 mod member;
+mod metrics;
 mod opening;
 mod past;
 mod pledge;
@@ -52,6 +53,7 @@ pub use exchange::{
 };
 pub use face::JobParty;
 pub use machine::check_update;
+pub use metrics::Metrics;
 pub use policy::{Cohort, Groups, Policy};
 pub use result::{Clipped, RoundResult, Timings};
 pub use sparse::kept_leftover;

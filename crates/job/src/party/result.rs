@@ -1,8 +1,11 @@
 //! What a caller gives to a round, and gets from it.
 
+use std::collections::BTreeMap;
+
 use blindsum_encode::{EncodeReport, LeftoverSize, Reals};
 
 use crate::Model;
+use crate::report::MetricReport;
 
 /// The result of a round.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +17,8 @@ pub struct RoundResult {
     pub sums: Option<Vec<u128>>,
     /// The sum of the survivors' weights; 0 where the servers alone learn it.
     pub total_weight: u64,
+    /// The metrics of the job by their names, over the survivors; empty where the servers alone learn results.
+    pub metrics: BTreeMap<String, MetricReport>,
     /// The names of the parties whose updates are in the mean.
     pub survivors: Vec<String>,
     /// In a sparse round, how many survivors sent each coordinate, `[dim]`. Coordinates that too few sent have a mean
@@ -26,7 +31,8 @@ pub struct RoundResult {
     pub clipped: Option<Clipped>,
     /// In a sparse round, the size of what this party has not sent yet of its updates, and adds to its next one.
     pub leftover: Option<LeftoverSize>,
-    /// What the caller should know: of clipping bounds that fall round by round.
+    /// What the caller should know: of clipping bounds that fall round by round, and of metrics that are not reported as they
+    /// are.
     pub warnings: Vec<String>,
     /// The name of the result. Parties with the same name, and a coordinator that reports it, were told the same
     /// result.

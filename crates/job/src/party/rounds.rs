@@ -32,6 +32,7 @@ fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
 
 impl Member {
     pub(super) async fn submitted(&mut self, round: u64, update: Judged) -> Result<(), JobError> {
+        let warnings = self.watch_metrics(round, &update);
         let active = self.active.as_mut().filter(|active| active.number == round);
         let Some(active) = active.filter(|active| !active.has_update()) else {
             let why = self.takes_no_update(round);
@@ -39,6 +40,7 @@ impl Member {
             return Ok(());
         };
         active.update = Some(update);
+        active.warnings.extend(warnings);
         if active.client.is_none() && active.needs_update() {
             self.step(None).await?;
         }

@@ -11,6 +11,7 @@ use prost::Message as _;
 
 use super::active::Active;
 use super::machine::check_update;
+use super::metrics::Metrics;
 use super::past::PastStep;
 use super::pledge::Pledge;
 use super::result::{Clipped, Timings};
@@ -211,6 +212,9 @@ pub(super) struct KeptUpdate {
     numbers: Option<Numbers>,
     #[prost(uint32, tag = "5")]
     weight: u32,
+    /// Of each metric its level and 1, or 0 if it is missing.
+    #[prost(uint32, repeated, tag = "6")]
+    metrics: Vec<u32>,
 }
 
 /// The values of an update, little-endian.
@@ -373,8 +377,12 @@ impl KeptUpdate {
             Update::U32(values) => Numbers::U32(bytes(values, u32::to_le_bytes)),
             Update::U64(values) => Numbers::U64(bytes(values, u64::to_le_bytes)),
         };
-        let (numbers, weight) = (Some(numbers), judged.weight());
-        Self { numbers, weight }
+        let level = |level: &Option<u32>| level.map_or(0, |level| level + 1);
+        Self {
+            numbers: Some(numbers),
+            weight: judged.weight(),
+            metrics: judged.metrics().levels().iter().map(level).collect(),
+        }
     }
 
     /// The update with its weight, judged anew; none where it is damaged.
@@ -385,7 +393,10 @@ impl KeptUpdate {
             Numbers::U32(bytes) => Update::U32(numbers(&bytes, u32::from_le_bytes)?),
             Numbers::U64(bytes) => Update::U64(numbers(&bytes, u64::from_le_bytes)?),
         };
-        check_update(job, update, self.weight).ok()
+        let levels = self.metrics.iter().map(|level| level.checked_sub(1));
+        let metrics = job.encoding().metrics_of_levels(levels.collect()).ok()?;
+        let judged = check_update(job, update, self.weight, &Metrics::new()).ok()?;
+        Some(judged.with_metrics(metrics))
     }
 }
 

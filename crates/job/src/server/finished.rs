@@ -1,10 +1,13 @@
 //! What a round leads to: the next model, and the result for the coordinator's operator.
 
+use std::collections::BTreeMap;
+
 use blindsum_encode::{EncodeError, Reals};
 use blindsum_protocol::{Outcome, Round, RoundKind};
 use bytes::Bytes;
 
 use crate::Model;
+use crate::report::{MetricReport, metric_reports};
 use crate::results::LearntResult;
 
 /// What a round leads to.
@@ -12,6 +15,8 @@ pub(super) struct Finished {
     pub model: Model,
     pub bytes: Bytes,
     pub total_weight: Option<u64>,
+    /// The metrics of the survivors, where the coordinator learns them.
+    pub metrics: BTreeMap<String, MetricReport>,
     /// The name of the result; empty in a key set-up.
     pub result: Vec<u8>,
     pub outcome: Outcome,
@@ -36,15 +41,21 @@ pub(super) fn finish(
         next_model(round, model, &outcome, told)
     });
     let (model, bytes, total_weight) = next?;
+    let survivors = outcome.survivors.len();
+    let metrics = match &outcome.sum {
+        None => BTreeMap::new(),
+        Some(sum) => metric_reports(round, sum, survivors, |_| true)?,
+    };
     let learnt = match outcome.sum.as_ref().filter(|_| wanted) {
         None => None,
-        Some(sum) => Some(LearntResult::of(round, sum, outcome.survivors.len())?),
+        Some(sum) => Some(LearntResult::of(round, sum, survivors)?),
     };
     Ok(Finished {
         learnt,
         model,
         bytes,
         total_weight,
+        metrics,
         result,
         outcome,
     })

@@ -375,8 +375,7 @@ impl Lead {
         let Some(running) = &mut self.running else {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
-        let (weight, now) = (finished.total_weight, self.hand.unix_millis());
-        running.finished(&finished.outcome, weight, &finished.result, now);
+        running.finished(&finished, self.hand.unix_millis());
         let report = running.report.clone();
         let survivors = match round.kind() {
             RoundKind::KeySetup => BTreeMap::new(),
@@ -401,9 +400,7 @@ impl Lead {
         self.set_model(finished.model, finished.bytes);
         self.rounds_done += u64::from(round.kind() == RoundKind::Sum);
         self.done_here += 1;
-        let is_setup = round.kind() == RoundKind::KeySetup;
-        self.board
-            .count(|totals| totals.done(is_setup, report.seconds));
+        self.board.count(|totals| totals.done(&report));
         let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
         let addressed = addressed.collect();
         self.tell_end(ending, &addressed);

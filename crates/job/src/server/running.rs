@@ -6,13 +6,12 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{
-    Outcome, Outgoing, PartyId, Round, Seat, ServerIndex, ServerRole, Waiting,
-};
+use blindsum_protocol::{Outgoing, PartyId, Round, Seat, ServerIndex, ServerRole, Waiting};
 
 use super::beginning::{Beginnings, Shown, complete_start};
 use super::face::Who;
 use super::failed::Lost;
+use super::finished::Finished;
 use super::owed::Owed;
 use super::shared::Shared;
 use crate::actor::Time;
@@ -440,9 +439,13 @@ impl Running {
     /// The round has a result.
     pub fn finished(
         &mut self,
-        outcome: &Outcome,
-        total_weight: Option<u64>,
-        result: &[u8],
+        Finished {
+            outcome,
+            total_weight,
+            metrics,
+            result,
+            ..
+        }: &Finished,
         unix_millis: u64,
     ) {
         let survivors = outcome.survivors.iter();
@@ -456,7 +459,8 @@ impl Running {
             }
         }
         self.report.state = RoundState::Done;
-        self.report.total_weight = total_weight;
+        self.report.total_weight = *total_weight;
+        self.report.metrics.clone_from(metrics);
         self.report.result = hex(result);
         self.report.seconds = self.report.elapsed(unix_millis);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blindsum_net::report::{JobState, JobStatus, RoundReport, RoundState};
+use blindsum_net::report::{JobState, JobStatus, MetricReport, RoundReport, RoundState};
 use blindsum_net::totals::Totals;
 use blindsum_net::watched::{Watched, WatchedJob};
 use serde::Serialize;
@@ -67,6 +67,7 @@ struct Round {
     survivors: usize,
     up: u64,
     down: u64,
+    metrics: BTreeMap<String, MetricReport>,
     lost: Vec<Loss>,
 }
 
@@ -140,6 +141,7 @@ impl Round {
             survivors: report.survivors.len(),
             up: report.wire.values().map(|bytes| bytes.up).sum(),
             down: report.wire.values().map(|bytes| bytes.down).sum(),
+            metrics: report.metrics.clone(),
             lost: lost.collect(),
         }
     }

@@ -270,6 +270,27 @@ function charts(rounds) {
   ];
 }
 
+/** The metrics of training in the last rounds that have some, the newest first. */
+function metrics(rounds) {
+  const told = [...rounds].reverse().filter((round) => Object.keys(round.metrics).length > 0);
+  if (told.length === 0) {
+    return null;
+  }
+  const names = Object.keys(told[0].metrics);
+  const rows = told.slice(0, 20).map((round) => {
+    const cells = names.map((name) => {
+      const { value, share } = round.metrics[name];
+      const part = share < 1 && value !== null ? make("small", {}, ` of ${Math.floor(100 * share)} %`) : null;
+      return make("td", { class: "number" }, value === null ? "–" : String(+value.toPrecision(4)), part);
+    });
+    return make("tr", {}, make("td", { class: "round" }, String(round.number)), ...cells);
+  });
+  const titles = names.map((name) => make("th", { scope: "col", class: "number" }, name));
+  const head = make("tr", {}, make("th", { scope: "col", class: "round" }, "Round"), ...titles);
+  const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+  return make("div", { class: "block wide" }, make("h3", {}, "Metrics of the last rounds"), make("div", { class: "scroll" }, table));
+}
+
 /** The parties that the last rounds have lost, the newest first. */
 function losses(rounds) {
   const rows = [...rounds].reverse().flatMap((round) =>
@@ -299,7 +320,7 @@ function card(job) {
   if (status.held) {
     title.append(pill("held", "warn"), make("span", { class: "quiet" }, status.held));
   }
-  const blocks = [stages(job), ...charts(job.rounds), parties(status), losses(job.rounds)];
+  const blocks = [stages(job), ...charts(job.rounds), metrics(job.rounds), parties(status), losses(job.rounds)];
   const grid = make("div", { class: "grid" }, ...blocks.filter((block) => block !== null));
   return make("section", { class: "card", "aria-label": `job ${status.job}` }, title, facts(job), grid);
 }

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use blindsum_job::actor::Now;
 pub use blindsum_job::party::{
-    Absence, Clipped, Departure, Policy, RoundResult, Settings, Timings, Update,
+    Absence, Clipped, Departure, Metrics, Policy, RoundResult, Settings, Timings, Update,
 };
 use blindsum_job::party::{Identity, Input, JobParty, LinkId};
 use blindsum_job::records::Records;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
-use blindsum_job::party::{Absence, Begun, Input, RoundResult, Update, check_update};
+use blindsum_job::party::{Absence, Begun, Input, Metrics, RoundResult, Update, check_update};
 use blindsum_protocol::Job;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::warn;
@@ -98,6 +98,19 @@ impl RoundHandle {
     /// may be submitted then. [`JobError::Submission`] if an update was submitted before, or the result was given. Any
     /// other error means that the round is over, and says why.
     pub fn submit(&mut self, update: impl Into<Update>, weight: u32) -> Result<(), NetError> {
+        self.submit_with(update, weight, &Metrics::new())
+    }
+
+    /// The same with metrics of the job: those that are not given are missing.
+    ///
+    /// # Errors
+    /// As [`RoundHandle::submit`]; a name that no metric of the job has.
+    pub fn submit_with(
+        &mut self,
+        update: impl Into<Update>,
+        weight: u32,
+        metrics: &Metrics,
+    ) -> Result<(), NetError> {
         let round = self.begun.number;
         match self.stage {
             Stage::Open => {}
@@ -122,7 +135,7 @@ impl RoundHandle {
             Err(TryRecvError::Disconnected) if self.early.is_none() => return Err(NetError::Left),
             Err(TryRecvError::Disconnected) => {}
         }
-        let update = check_update(&self.job, update.into(), weight)?;
+        let update = check_update(&self.job, update.into(), weight, metrics)?;
         self.stage = Stage::Submitted;
         let command = Input::Submit { round, update };
         self.commands.send(command).map_err(|_| NetError::Left)

@@ -18,7 +18,7 @@ mod sqlite;
 pub use blindsum_job::orders::OrderRecord;
 pub use blindsum_job::released::Release;
 pub use blindsum_job::store::{Ending, ShownFault, Store, StoredJob};
-pub use reader::{StoreReader, StoredStatus};
+pub use reader::{StoreReader, StoredMetrics, StoredStatus};
 pub use sqlite::SqliteStore;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A store that is only read, even while a coordinator uses it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use super::errors::store_error;
 use super::sqlite::{check_marks, is_new};
 use super::{OrderRecord, ShownFault, faults, opening, orders, read, rounds};
-use crate::report::RoundReport;
+use crate::report::{MetricReport, RoundReport};
 use crate::{Model, StoreError, private};
 
 /// A store that is only read. Each call sees the store at one moment. It never waits for the coordinator that uses the
@@ -46,6 +47,17 @@ pub struct StoredStatus {
     pub round: Option<RoundReport>,
     /// Why operators let no round begin, for people; empty if they do.
     pub held: String,
+    /// The metrics of training in the latest round that has some.
+    pub metrics: Option<StoredMetrics>,
+}
+
+/// The metrics of training in a round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StoredMetrics {
+    /// The round.
+    pub round: u64,
+    /// The metrics by their names.
+    pub metrics: BTreeMap<String, MetricReport>,
 }
 
 impl StoreReader {
@@ -97,6 +109,7 @@ impl StoreReader {
                         model_version: row.get(4)?,
                         round: None,
                         held: String::new(),
+                        metrics: None,
                     };
                     Ok((status, spec))
                 })?;
@@ -107,6 +120,22 @@ impl StoreReader {
                 .map(|(status, spec)| self.complete(status, &spec))
                 .collect()
         })
+    }
+
+    /// The metrics of the latest round of a job that has some.
+    fn latest_metrics(&self, job: &str) -> Result<Option<StoredMetrics>, StoreError> {
+        let query = "SELECT report FROM rounds WHERE job = ? AND state = 'done' AND report ->> 'metrics' IS NOT NULL
+                     ORDER BY round DESC LIMIT 1";
+        let read = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+        let found = self.sql(|| self.connection.query_row(query, [job], read).optional())?;
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        let report = read::parse(&self.path, job, &found)?;
+        Ok(Some(StoredMetrics {
+            round: report.number,
+            metrics: report.metrics,
+        }))
     }
 
     fn complete(&self, status: StoredStatus, spec: &str) -> Result<StoredStatus, StoreError> {
@@ -125,6 +154,10 @@ impl StoreReader {
             held: standing.held,
             min_parties: spec.least_roster(),
             round: latest.into_iter().next(),
+            metrics: match spec.metrics.is_empty() {
+                true => None,
+                false => self.latest_metrics(&status.job)?,
+            },
             ..status
         })
     }

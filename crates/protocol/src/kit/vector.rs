@@ -34,14 +34,14 @@ pub(crate) fn pack_input(
     Ok(packed)
 }
 
-/// The same with words of 64 bits: `map` makes one of each word of the input.
+/// The same with words of 64 bits: `map` makes one of each lane and its word in the input.
 ///
 /// # Errors
 /// As [`pack_input`].
 pub(crate) fn pack_mapped(
     job: &Job,
     input: &dyn Input,
-    map: impl Fn(u64) -> u64 + Sync,
+    map: impl Fn(usize, u64) -> u64 + Sync,
     mask: impl Fn(u64, TileMut<'_>) + Sync,
 ) -> Result<Vec<u8>, FaultKind> {
     let lanes = job.lanes();
@@ -56,14 +56,14 @@ pub(crate) fn pack_mapped(
     Ok(packed)
 }
 
-/// What `visit` makes of each word of the input, added up; 0 at the beginning.
+/// What `visit` makes of each lane and its word in the input, added up; 0 at the beginning.
 ///
 /// # Errors
 /// As [`pack_input`].
 pub(crate) fn add_up(
     job: &Job,
     input: &dyn Input,
-    visit: impl Fn(u64) -> u128,
+    visit: impl Fn(usize, u64) -> u128,
 ) -> Result<u128, FaultKind> {
     let lanes = job.lanes();
     if input.lanes() != lanes {
@@ -72,14 +72,15 @@ pub(crate) fn add_up(
     let widened = Widened {
         job,
         input,
-        map: |word| word,
+        map: |_, word| word,
     };
     let (mut tile, mut sum) = (Zeroizing::new(vec![0; TILE.min(lanes)]), 0);
     for first in (0..lanes).step_by(TILE) {
         let rest = lanes - first;
         let tile = tile.get_mut(..TILE.min(rest)).unwrap_or_default();
         widened.read(first, TileMut::W64(tile))?;
-        sum += tile.iter().map(|word| visit(*word)).sum::<u128>();
+        let lanes = (first..).zip(tile.iter());
+        sum += lanes.map(|(lane, word)| visit(lane, *word)).sum::<u128>();
     }
     Ok(sum)
 }
@@ -106,7 +107,7 @@ pub(crate) fn biased_words(job: &Job, input: &dyn Input) -> Result<Zeroizing<Vec
     let widened = Widened {
         job,
         input,
-        map: |word: u64| word.wrapping_add(bias),
+        map: |_, word: u64| word.wrapping_add(bias),
     };
     let mut words = Zeroizing::new(vec![0; lanes]);
     for (first, tile) in (0..).step_by(TILE).zip(words.chunks_mut(TILE)) {
@@ -115,14 +116,14 @@ pub(crate) fn biased_words(job: &Job, input: &dyn Input) -> Result<Zeroizing<Vec
     Ok(words)
 }
 
-/// An input with a word of 64 bits for each of its words.
+/// An input with a word of 64 bits for each lane and its word.
 struct Widened<'a, F> {
     job: &'a Job,
     input: &'a dyn Input,
     map: F,
 }
 
-impl<F: Fn(u64) -> u64 + Sync> Input for Widened<'_, F> {
+impl<F: Fn(usize, u64) -> u64 + Sync> Input for Widened<'_, F> {
     fn lanes(&self) -> usize {
         self.input.lanes()
     }
@@ -142,8 +143,8 @@ impl<F: Fn(u64) -> u64 + Sync> Input for Widened<'_, F> {
             }
         }
         let mask = self.job.width().mask();
-        for word in tile {
-            *word = (self.map)(*word & mask);
+        for (lane, word) in (first_lane..).zip(tile) {
+            *word = (self.map)(lane, *word & mask);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::actor::{Now, Time};
 use blindsum_job::frames::of_party;
 use blindsum_job::party::{
-    Absence, Departure, Effect, Input, JobParty, LinkId, Settings, Told, check_update,
+    Absence, Departure, Effect, Input, JobParty, LinkId, Metrics, Settings, Told, check_update,
 };
 use blindsum_job::pb::CoordinatorFrame;
 use blindsum_job::records::MemoryRecords;
@@ -178,6 +178,7 @@ impl PartyMachine {
         number: u64,
         update: &Bound<'_, PyAny>,
         weight: u32,
+        metrics: Metrics,
         now: f64,
         wall: f64,
     ) -> PyResult<()> {
@@ -191,7 +192,7 @@ impl PartyMachine {
                 let why = NoUpdateTaken::NotBegun;
                 return Err(JobError::Submission { round: number, why });
             };
-            let (round, update) = (number, check_update(&job, copy, weight)?);
+            let (round, update) = (number, check_update(&job, copy, weight, &metrics)?);
             desk.give(now, Input::Submit { round, update });
             desk.dropped.take().map_or(Ok(()), Err)
         });

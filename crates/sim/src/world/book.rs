@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blindsum_job::party::RoundResult;
 use blindsum_job::released::Release;
+use blindsum_job::report::MetricReport;
 use blindsum_protocol::{ServerIndex, ServerRole};
 
 use super::leftovers::Leftovers;
@@ -100,6 +101,7 @@ pub(super) struct Sum {
     sums: Vec<u128>,
     mean: Vec<u64>,
     contributors: Option<Vec<u32>>,
+    metrics: BTreeMap<String, MetricReport>,
     name: [u8; 32],
     model: [u8; 32],
 }
@@ -111,6 +113,7 @@ impl Sum {
             sums: result.sums.clone().unwrap_or_default(),
             mean: result.mean.iter().map(|value| value.to_bits()).collect(),
             contributors: result.contributors.clone(),
+            metrics: result.metrics.clone(),
             name: result.result,
             model: *result.model.hash(),
         }

@@ -1,7 +1,7 @@
 //! The job of an episode: the given job, made small. If the job leaves open what its updates are, that is drawn.
 
 use blindsum_protocol::{
-    Bound, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, Integers, Job, JobSpec,
+    Bound, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, Integers, Job, JobSpec, Metric,
     ModelUpdate, ProtocolChoice, Quantised, RoundingName, SpecError,
 };
 
@@ -74,7 +74,8 @@ fn says_nothing(spec: &JobSpec) -> bool {
         ProtocolChoice::Flashe(options) => options.density == Flashe::default().density,
         _ => true,
     };
-    dense && spec.encoding == default.encoding && spec.model_update == default.model_update
+    let is_default = spec.encoding == default.encoding && spec.metrics == default.metrics;
+    dense && is_default && spec.model_update == default.model_update
 }
 
 /// Draws what updates are and what becomes of them.
@@ -111,6 +112,32 @@ fn draw(spec: &mut JobSpec, dice: &mut Dice) {
         of.max_norm = 1.0;
     }
     suit_proofs(spec, dice);
+    if dice.chance(0.4) && takes_metrics(spec) {
+        spec.metrics = metrics(dice);
+    }
+}
+
+/// Metrics of several ranges.
+fn metrics(dice: &mut Dice) -> Vec<Metric> {
+    let ranges = [(0.0, 1.0), (-3.0, 40.0), (1e9, 2e9), (-1e-6, 1e-3)];
+    let metric = |(index, (low, high)): (usize, (f64, f64))| Metric {
+        name: format!("metric-{index}"),
+        low,
+        high,
+    };
+    let count = 1 + dice.below(ranges.len() as u64) as usize;
+    let ranges = ranges.into_iter().take(count).enumerate();
+    ranges.map(metric).collect()
+}
+
+/// Whether a job may have metrics: nothing exact is told beside noise, and no word but of a coordinate counts in a norm that is
+/// proved.
+fn takes_metrics(spec: &JobSpec) -> bool {
+    match (&spec.protocol, &spec.encoding) {
+        (ProtocolChoice::Mpc3(options), _) => options.noise == 0.0,
+        (ProtocolChoice::PssMalicious(_), EncodingChoice::Quantised(of)) => of.max_norm == 0.0,
+        _ => true,
+    }
 }
 
 /// What is proved has bits and no weights. Where the norm has a bound it may be proved alone.

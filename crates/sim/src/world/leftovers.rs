@@ -48,6 +48,7 @@ impl Choice {
         let tensors = job.encoding().tensors();
         let given = tensors.flat_map(|(run, clip)| clipped((&update[run], clip)));
         let encoder = selection.encoder(other_seed()).map_err(|e| e.to_string())?;
+        let encoder = encoder.with_metrics(&gift.levels(encoding)?);
         let words = words_of(selection.encoding(), &encoder);
         Ok(Self {
             given: given.collect(),

@@ -397,7 +397,12 @@ impl World {
         let gift = Gift::drawn(&self.job, &mut rng);
         let kept = self.book.gave(&self.job, (number, round), &gift);
         self.check(kept)?;
-        let judged = check_update(&self.job, gift.update(), gift.weight);
+        let judged = check_update(
+            &self.job,
+            gift.update(),
+            gift.weight,
+            &gift.named_metrics(&self.job),
+        );
         let update =
             judged.map_err(|error| self.broken(format!("an update that fits: {error}")))?;
         self.hand_party(number, Input::Submit { round, update })

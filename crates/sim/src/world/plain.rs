@@ -1,9 +1,12 @@
 //! A round in the clear: what one vector adds to the sum, and what the sum must be.
 
+use std::collections::BTreeMap;
+
 use blindsum_encode::{
     EncodeReport, Encoder, Encoding, EncodingKind, Reals, Rounding, UpdateHistory,
 };
 use blindsum_job::party::RoundResult;
+use blindsum_job::report::MetricReport;
 use blindsum_job::results::LearntResult;
 use blindsum_job::{Model, history_len};
 use blindsum_math::words::Words;
@@ -14,6 +17,7 @@ use blindsum_protocol::{
 use super::leftovers::Choice;
 use super::updates::Gift;
 use super::words::{other_seed, words_of};
+use crate::metrics::MetricTotals;
 
 /// How many updates add up, by nothing but arithmetic: no encoder and no decoder has a part in it.
 #[derive(Clone, Default)]
@@ -68,6 +72,7 @@ pub(super) struct Share {
     /// Its words, `[lanes]`.
     words: Vec<u64>,
     weight: u64,
+    metrics: MetricTotals,
     /// The update itself, where rounds are dense.
     plain: Option<Plain>,
     /// What clipping did to it.
@@ -78,12 +83,14 @@ pub(super) struct Share {
 
 impl Share {
     /// Of a dense round.
-    pub fn dense(encoding: &Encoding, gift: &Gift) -> Result<Self, String> {
+    pub fn dense(job: &Job, encoding: &Encoding, gift: &Gift) -> Result<Self, String> {
         let encoder = Encoder::new(encoding, gift.values(), gift.weight, other_seed());
         let encoder = encoder.map_err(|e| e.to_string())?;
+        let encoder = encoder.with_metrics(&gift.levels(encoding)?);
         Ok(Self {
             words: words_of(encoding, &encoder)?,
             weight: gift.weight.into(),
+            metrics: MetricTotals::of(job, &gift.metrics, gift.weight.into()),
             plain: Some(Plain::of(encoding, gift)),
             report: encoder.report(),
             choice: None,
@@ -91,7 +98,7 @@ impl Share {
     }
 
     /// Of a sparse round: what is chosen of an update and of what was left before it.
-    pub fn sparse(job: &Job, choice: Choice) -> Result<Self, String> {
+    pub fn sparse(job: &Job, choice: Choice, gift: &Gift) -> Result<Self, String> {
         let mut words = vec![0; job.encoding().lanes()];
         for (place, word) in choice.places.iter().zip(&choice.words) {
             words[*place as usize] = *word;
@@ -99,6 +106,7 @@ impl Share {
         Ok(Self {
             words,
             weight: 1,
+            metrics: MetricTotals::of(job, &gift.metrics, 1),
             plain: None,
             report: choice.report,
             choice: Some(choice),
@@ -113,6 +121,7 @@ pub(super) struct Total {
     counts: Vec<u32>,
     plain: Option<Plain>,
     weight: u64,
+    metrics: MetricTotals,
     survivors: usize,
     /// The words of each, where the result is no sum.
     vectors: Option<Vec<Vec<u64>>>,
@@ -127,6 +136,7 @@ impl Total {
             counts: vec![0; job.lanes()],
             plain: job.density().is_none().then(Plain::default),
             weight: 0,
+            metrics: MetricTotals::default(),
             survivors: 0,
             vectors: is_ruled(job.spec()).then(Vec::new),
             picks: Vec::new(),
@@ -150,9 +160,20 @@ impl Total {
             vectors.push(share.words.clone());
         }
         total.weight += share.weight;
+        total.metrics.add(&share.metrics);
         total.survivors += 1;
         total.picks.push(pick);
         total
+    }
+
+    /// Whether these are the metrics of its shares.
+    pub fn has_metrics(&self, job: &Job, told: &BTreeMap<String, MetricReport>) -> bool {
+        let least = job.spec().least_contributors() as usize;
+        let metrics = match job.density().is_some() && self.survivors < least {
+            true => self.metrics.closed(),
+            false => self.metrics.clone(),
+        };
+        metrics.told(job, self.weight) == *told
     }
 
     /// Whether this mean is what the rule of a job makes of these shares, in a round of their parties alone. Where rounding

@@ -1,11 +1,12 @@
 //! The updates that callers of an episode give.
 
-use blindsum_encode::Values;
-use blindsum_job::party::Update;
+use blindsum_encode::{Encoding, MetricLevels, Values};
+use blindsum_job::party::{Metrics, Update};
 use blindsum_protocol::Job;
 use rand_chacha::ChaCha20Rng;
 use rand_core::Rng;
 
+use crate::metrics::drawn;
 use crate::seeds::below;
 
 /// Real numbers are multiples of this part of their bound.
@@ -13,10 +14,11 @@ const STEPS: f64 = 64.0;
 /// The largest of them is so many steps: it is clipped.
 const MOST: u64 = 80;
 
-/// An update with its weight.
+/// An update with its weight and its metrics.
 pub(super) struct Gift {
     numbers: Numbers,
     pub weight: u32,
+    pub metrics: Vec<Option<f64>>,
 }
 
 enum Numbers {
@@ -45,7 +47,25 @@ impl Gift {
             1 => 1,
             most => 1 + below(rng, most.into()) as u32,
         };
-        Self { numbers, weight }
+        let metrics = drawn(job, rng);
+        Self {
+            numbers,
+            weight,
+            metrics,
+        }
+    }
+
+    /// The metrics by their names, as a caller gives them.
+    pub fn named_metrics(&self, job: &Job) -> Metrics {
+        let names = job.spec().metrics.iter().zip(&self.metrics);
+        let given = names.filter_map(|(metric, value)| Some((metric.name.clone(), (*value)?)));
+        given.collect()
+    }
+
+    /// Their levels.
+    pub fn levels(&self, encoding: &Encoding) -> Result<MetricLevels, String> {
+        let levels = encoding.metric_levels(&self.metrics);
+        levels.map_err(|e| e.to_string())
     }
 
     pub fn update(&self) -> Update {

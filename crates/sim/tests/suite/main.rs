@@ -7,6 +7,7 @@ mod determinism;
 mod dropouts;
 mod exactness;
 mod hostile;
+mod metrics;
 mod network;
 mod operations;
 mod ramp;

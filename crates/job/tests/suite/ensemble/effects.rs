@@ -24,7 +24,7 @@ fn submitted(job: &Job, party: usize, round: u64) -> party::Input {
         Some(_) => Update::U32(update),
         None => Update::F32(update.into_iter().map(|it| it as f32 / 1000.0).collect()),
     };
-    let update = party::check_update(job, update, 1).unwrap();
+    let update = party::check_update(job, update, 1, &party::Metrics::new()).unwrap();
     party::Input::Submit { round, update }
 }
 

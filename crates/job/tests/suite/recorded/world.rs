@@ -348,7 +348,9 @@ impl Member {
                 assert!(begun.needs_update);
                 let update = self.updates[begun.number as usize - 1].clone();
                 let (round, job) = (begun.number, &self.job);
-                let update = party::check_update(job, Update::F32(update), 1).unwrap();
+                let update =
+                    party::check_update(job, Update::F32(update), 1, &party::Metrics::new())
+                        .unwrap();
                 let submit = party::Input::Submit { round, update };
                 self.machine.handle(now, submit);
             }

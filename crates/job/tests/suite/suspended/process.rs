@@ -46,7 +46,8 @@ impl Process {
             Told::Round(begun) if begun.needs_update => {
                 let round = begun.number;
                 let update = update(&self.job, self.party, round);
-                let update = party::check_update(&self.job, update, 1).unwrap();
+                let update =
+                    party::check_update(&self.job, update, 1, &party::Metrics::new()).unwrap();
                 self.machine
                     .handle(self.now, party::Input::Submit { round, update });
             }

@@ -6,7 +6,7 @@ use super::super::Control;
 use super::super::hosting::ServedJob;
 use crate::JobError;
 use crate::orders::OrderRecord;
-use crate::report::{JobStatus, RoundReport, RoundState};
+use crate::report::{JobStatus, MetricReport, RoundReport, RoundState};
 
 /// Earlier rounds, and earlier orders, that a description has.
 const LATEST: u32 = 5;
@@ -49,6 +49,8 @@ pub struct Ended {
     pub lost: std::collections::BTreeMap<String, String>,
     /// Seconds from its offer to its end.
     pub seconds: f64,
+    /// The metrics of training by their names.
+    pub metrics: std::collections::BTreeMap<String, MetricReport>,
 }
 
 impl From<RoundReport> for Ended {
@@ -63,6 +65,7 @@ impl From<RoundReport> for Ended {
             survivors: report.survivors.len(),
             lost: stages.flat_map(|stage| stage.dropped).collect(),
             seconds: report.seconds,
+            metrics: report.metrics,
         }
     }
 }

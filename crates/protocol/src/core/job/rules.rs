@@ -7,7 +7,7 @@ use blindsum_encode::{EncodingSpec, TensorSpec};
 use super::Job;
 use crate::core::options::check_each;
 use crate::core::plan::{Opens, Plan};
-use crate::core::spec::{check_names, places};
+use crate::core::spec::{Metric, check_metrics, check_names, places};
 use crate::{JobSpec, SpecError};
 
 impl JobSpec {
@@ -27,6 +27,7 @@ impl JobSpec {
         check_each(self.encoding.table())?;
         self.encoding.view().check(&self)?;
         check_names(self.encoding.tensors())?;
+        check_metrics(&self.metrics)?;
         let encoding = self.encoding_spec().validate()?;
         let info = self.info();
         let mut job = Job {
@@ -63,6 +64,7 @@ impl JobSpec {
             parties: self.parties as usize,
             tensors: tensors.collect(),
             tells_reach: self.encoding.view().learns_bounds(),
+            metrics: self.metrics.iter().map(Metric::range).collect(),
         }
     }
 }

@@ -24,6 +24,8 @@ pub enum Kind {
     OneOf(&'static [Named]),
     /// A list of tables with `name`, `len` and `clip`: the bounds of tensors.
     Tensors,
+    /// A list of tables with `name`, `low` and `high`: the metrics of training.
+    Metrics,
     /// One of these tables, chosen by its name.
     Tables(fn() -> Vec<Box<dyn Table>>),
 }
@@ -76,7 +78,9 @@ impl Kind {
                 _ => text_as_it_is(),
             },
             Self::Real => text.parse().map_or_else(|_| text_as_it_is(), Value::Real),
-            Self::Text | Self::OneOf(_) | Self::Tensors | Self::Tables(_) => text_as_it_is(),
+            Self::Text | Self::OneOf(_) | Self::Tensors | Self::Metrics | Self::Tables(_) => {
+                text_as_it_is()
+            }
         }
     }
 }

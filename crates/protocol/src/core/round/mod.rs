@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 
 use blindsum_crypto::kdf::{self, Context};
 use blindsum_crypto::roster::CertifiedRoster;
-use blindsum_encode::{EncodeError, Encoding, Real};
+use blindsum_encode::{EncodeError, Encoding, MetricSum, Real};
 use blindsum_math::words::Words;
 
 use crate::core::plan::Plan;
@@ -228,6 +228,27 @@ impl Round {
         let Signed { factor, offset } = signed;
         self.encoding.decode_signed(sum, (factor, offset), mean)?;
         Ok(survivors as u64)
+    }
+
+    /// The sums of the metrics in the result of the round, of `survivors` parties, in the order of the job. A sparse round
+    /// opens the words with `is_open`: a metric whose words are not opened is one that nobody reported.
+    ///
+    /// # Errors
+    /// As [`Encoding::metric_sums`].
+    pub fn metric_sums(
+        &self,
+        sum: &Words,
+        survivors: usize,
+        is_open: impl Fn(usize) -> bool,
+    ) -> Result<Vec<MetricSum>, EncodeError> {
+        let total_weight = match self.is_sum() {
+            true => self.encoding.total_weight(sum, survivors)?,
+            false => survivors as u64,
+        };
+        let first = sum.len().saturating_sub(self.encoding.metric_words());
+        let opened = |lane| if is_open(lane) { sum.get(lane) } else { 0 };
+        let words: Vec<u64> = (first..sum.len()).map(opened).collect();
+        self.encoding.metric_sums_of(&words, total_weight)
     }
 
     /// The mean that the rule of the job makes of the vectors of these parties, from what each encoded, without any

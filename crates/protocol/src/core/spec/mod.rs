@@ -2,7 +2,9 @@
 
 mod choices;
 pub(crate) mod encodings;
+mod entries;
 mod flat;
+mod metrics;
 pub(crate) mod places;
 mod reading;
 mod said;
@@ -12,6 +14,8 @@ mod tolerance;
 
 pub use crate::core::options::SpecError;
 pub(crate) use choices::{choose_table, chosen, set_all, whole_table};
+pub use metrics::Metric;
+pub(crate) use metrics::check_metrics;
 pub use tensors::TensorLayout;
 pub(crate) use tensors::check_names;
 pub use tolerance::{ceiling_of_fraction, floor_of_fraction};
@@ -66,6 +70,9 @@ table! {
         input_deadline: f64 = 600.0, positive(MAX_SECONDS);
         /// What the mean does to the job's model; where it is not said, `add`, or `none` for integers.
         model_update: ModelUpdate = ModelUpdate::Add;
+        /// What parties may report beside an update, such as an accuracy: its weighted mean over those that report it is a
+        /// part of the result.
+        metrics: Vec<Metric> = Vec::new();
     }
 }
 

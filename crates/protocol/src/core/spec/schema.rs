@@ -9,7 +9,10 @@ impl JobSpec {
     /// Rules about several options at once are not in the schema.
     pub fn schema() -> Value {
         let spec = Self::default();
-        let mut defs = vec![("tensor".to_owned(), tensor())];
+        let mut defs = vec![
+            ("tensor".to_owned(), tensor()),
+            ("metric".to_owned(), metric()),
+        ];
         for (option, _) in spec.options() {
             if let Kind::Tables(tables) = option.kind {
                 let tables = tables().into_iter();
@@ -115,6 +118,10 @@ fn kind(option: &OptionInfo) -> Vec<(String, Value)> {
             let items = object([("$ref", text("#/$defs/tensor"))]);
             [of_type("array"), vec![("items".into(), items)]].concat()
         }
+        Kind::Metrics => {
+            let items = object([("$ref", text("#/$defs/metric"))]);
+            [of_type("array"), vec![("items".into(), items)]].concat()
+        }
         Kind::Tables(tables) => {
             let tables = tables();
             let names = tables.iter().map(|table| text(table.name())).collect();
@@ -151,38 +158,61 @@ fn number(number: f64) -> Value {
 
 /// The bounds of a tensor.
 fn tensor() -> Value {
-    let fields = [
-        ("name", "Name, for reports.", "string"),
-        ("len", "Number of coordinates.", "integer"),
-        (
-            "clip",
-            "Bound on the absolute value of a coordinate.",
-            "number",
-        ),
-    ];
-    let properties = fields.map(|(name, doc, kind)| {
-        let mut property = vec![
-            ("description".to_owned(), text(doc)),
-            ("type".to_owned(), text(kind)),
-        ];
-        if name == "len" {
-            property.push(("minimum".into(), Value::Whole(1)));
-            property.push(("maximum".into(), Value::Whole(MAX_DIM.into())));
-        }
-        (name.to_owned(), Value::Table(property))
+    let bounds = [("minimum", 1), ("maximum", MAX_DIM)];
+    let len = bounds.map(|(name, bound)| (name, Value::Whole(bound.into())));
+    entry(
+        "Tensor",
+        "A run of coordinates with its own clipping bound.",
+        [
+            ("name", "Name, for reports.", "string", &[]),
+            ("len", "Number of coordinates.", "integer", &len),
+            (
+                "clip",
+                "Bound on the absolute value of a coordinate.",
+                "number",
+                &[],
+            ),
+        ],
+    )
+}
+
+/// A metric of training.
+fn metric() -> Value {
+    let name = [("pattern", text("^[a-z0-9_.-]{1,64}$"))];
+    entry(
+        "Metric",
+        "A metric that every party may report in a round.",
+        [
+            (
+                "name",
+                "Name, of 1 to 64 of a-z 0-9 _ . -.",
+                "string",
+                &name,
+            ),
+            ("low", "The least value.", "number", &[]),
+            ("high", "The greatest value.", "number", &[]),
+        ],
+    )
+}
+
+/// A field of an entry of a list: its name, documentation and type, and what else is said of it.
+type Field<'a> = (&'a str, &'a str, &'a str, &'a [(&'a str, Value)]);
+
+/// An entry of a list, all of whose fields must be given.
+fn entry<const N: usize>(title: &str, doc: &str, fields: [Field<'_>; N]) -> Value {
+    let properties = fields.map(|(name, doc, kind, rules)| {
+        let property = [("description", text(doc)), ("type", text(kind))];
+        let property = property.into_iter().chain(rules.iter().cloned());
+        let property = property.map(|(name, value)| (name.to_owned(), value));
+        (name.to_owned(), Value::Table(property.collect()))
     });
+    let required = fields.map(|(name, ..)| text(name)).to_vec();
     object([
-        ("title", text("Tensor")),
-        (
-            "description",
-            text("A run of coordinates with its own clipping bound."),
-        ),
+        ("title", text(title)),
+        ("description", text(doc)),
         ("type", text("object")),
         ("properties", Value::Table(properties.to_vec())),
-        (
-            "required",
-            Value::List(fields.map(|(name, ..)| text(name)).to_vec()),
-        ),
+        ("required", Value::List(required)),
         ("additionalProperties", Value::Bool(false)),
     ])
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::SpecError;
+use super::entries::{fields_of, part};
 use crate::core::options::{Kind, Setting, Value, expected};
 
 /// A run of coordinates with its own clipping bound.
@@ -60,28 +61,10 @@ impl Setting for Vec<TensorLayout> {
 }
 
 fn tensor(item: &Value) -> Result<TensorLayout, SpecError> {
-    let fields = "a table with name, len and clip";
-    let Value::Table(entries) = item else {
-        return Err(expected(fields, item));
-    };
-    if let Some((name, _)) = entries
-        .iter()
-        .find(|(name, _)| !["name", "len", "clip"].contains(&name.as_str()))
-    {
-        return Err(SpecError::new(
-            name,
-            format!("is unknown: a tensor is {fields}"),
-        ));
-    }
+    let entries = fields_of(item, "a tensor", ["name", "len", "clip"])?;
     Ok(TensorLayout {
         name: part(entries, "name")?,
         len: part(entries, "len")?,
         clip: part(entries, "clip")?,
     })
-}
-
-fn part<T: Setting>(entries: &[(String, Value)], name: &str) -> Result<T, SpecError> {
-    let given = entries.iter().find(|(given, _)| given == name);
-    let (_, value) = given.ok_or_else(|| SpecError::new(name, "must be given"))?;
-    T::read(value).map_err(|error| error.within(name))
 }

@@ -13,8 +13,9 @@ use zeroize::Zeroizing;
 
 use super::open::{result_hash, tag, word_len};
 use super::parts::{put_together, told_len};
+use super::shapes::result_shape;
 use super::upload::Uploads;
-use super::weighing::{SHORTEST_ROOT, Weighing, check_result, result_shape};
+use super::weighing::{SHORTEST_ROOT, Weighing, check_result};
 use super::{COORDINATOR, Mpc3, OTHERS, ResultName, TAG, has_keys, is_active};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::result::split_survivors;
@@ -65,12 +66,19 @@ fn share(
         return Ok((packed, None));
     };
     let number = |level| weighing.shared(level).cast_signed();
+    let is_metric = |lane| lane >= job.encoding().dim();
     if weighing.root(round)? != Some(me) {
-        let packed = pack_mapped(job, input, |level| weighing.shared(level), mask);
+        let packed = pack_mapped(
+            job,
+            input,
+            |lane, level| weighing.shared_at(lane, level),
+            mask,
+        );
         return Ok((packed.map_err(Fault::caller)?, None));
     }
-    let squares = add_up(job, input, |level| {
-        u128::from(number(level).unsigned_abs()).pow(2)
+    let squares = add_up(job, input, |lane, level| match is_metric(lane) {
+        true => 0,
+        false => u128::from(number(level).unsigned_abs()).pow(2),
     });
     let (zeros, norm) = match squares.map_err(Fault::caller)? {
         // The direction of zeros: every coordinate is that of a vector of ones.
@@ -78,7 +86,10 @@ fn share(
         squares => (0.0, (squares as f64).sqrt()),
     };
     let scale = f64::from(1u32 << DIRECTION_BITS) / norm;
-    let unit = |level| ((number(level) as f64 + zeros) * scale).round() as i64 as u64;
+    let unit = |lane, level| match is_metric(lane) {
+        true => level,
+        false => ((number(level) as f64 + zeros) * scale).round() as i64 as u64,
+    };
     let packed = pack_mapped(job, input, unit, mask).map_err(Fault::caller)?;
     Ok((packed, Some(norm)))
 }

@@ -94,12 +94,17 @@ async fn computed<R: Ring>(
     }
     round.check_release(&survivors)?;
     weighed.verify(&mpc).await.map_err(failed)?;
-    let (sum, divisor) = (weighed.shown(), weighed.divisor);
+    // Of the survivors, as the sum of vectors is, whatever their vectors weigh.
+    let mut counted = weighed.passed.clone();
+    counted.resize(gathered.metrics.count(), true);
+    let metrics = gathered.metrics.only(&counted).sum();
+    let sum = Shares::concat(&[&weighed.shown(), &metrics]);
+    let divisor = weighed.divisor;
     let gaussian = weighing.noise().map_err(broken)?;
     let (count, even) = (weighed.sum.len(), weighed.even);
     let mut noise: Shares<R> = noise.draw(gaussian.as_ref(), even, count);
     if sum.len() > count {
-        // The sum of weights is shown as it is.
+        // The sum of weights and those of metrics are shown as they are.
         noise = Shares::concat(&[&noise, &Shares::zeros(sum.len() - count)]);
     }
     round.record_release(&survivors)?;

@@ -13,8 +13,9 @@ use super::TAG;
 use super::adding::Adding;
 use super::agree::Headers;
 use super::blame::{blame, broken};
+use super::shapes::{Shape, upload_shape};
 use super::upload::{Checked, Held, check};
-use super::weighing::{Root, Shape, Weighing, upload_shape};
+use super::weighing::{Root, Weighing};
 use crate::core::round::stages::Letters;
 use crate::{Fault, FaultKind, PartyId, PartySet, Round, ServerIndex};
 
@@ -150,18 +151,29 @@ impl Holding {
         let rows = uploads
             .into_par_iter()
             .map(|upload| words(upload.held, shape));
-        let rows = rows.collect::<Result<Vec<_>, _>>().map_err(Fault::nobody)?;
+        let mut rows = rows.collect::<Result<Vec<_>, _>>().map_err(Fault::nobody)?;
+        let weighing = Weighing::of(self.round.job());
+        let split = |row: &mut [Vec<u64>; 2]| {
+            let weighing = weighing.as_ref();
+            weighing.map_or_else(Default::default, |it| it.split_metrics(row))
+        };
+        let mut metrics: Vec<_> = rows.iter_mut().map(split).collect();
         let shares = |rows| Vectors::new(rows).map_err(broken);
         let root = match root {
-            Some(Checked { held, norm, .. }) => Some(Root {
-                unit: shares(vec![words(held, shape).map_err(Fault::nobody)?])?,
-                norm: norm.unwrap_or_default(),
-            }),
+            Some(Checked { held, norm, .. }) => {
+                let mut unit = words(held, shape).map_err(Fault::nobody)?;
+                metrics.push(split(&mut unit));
+                Some(Root {
+                    unit: shares(vec![unit])?,
+                    norm: norm.unwrap_or_default(),
+                })
+            }
             None => None,
         };
         Ok(Gathered {
             parties: others,
             vectors: Arc::new(shares(rows)?),
+            metrics: shares(metrics)?,
             root,
         })
     }
@@ -192,6 +204,8 @@ pub(super) struct Gathered {
     /// Whose vectors they are, but for the root.
     pub parties: Vec<PartyId>,
     pub vectors: Arc<Vectors>,
+    /// The words of their metrics, and behind them those of the root.
+    pub metrics: Vectors,
     pub root: Option<Root>,
 }
 

@@ -28,6 +28,7 @@ mod lead;
 mod open;
 mod options;
 mod parts;
+mod shapes;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -38,7 +39,8 @@ pub use options::{Mpc3, ResultName, RuleName, TruncationName, TrustName};
 
 use std::sync::Arc;
 
-use weighing::{Shape, Weighing, result_shape, upload_shape};
+use shapes::{Shape, result_shape, upload_shape};
+use weighing::Weighing;
 
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{ProtocolInfo, ProtocolTable, Results};

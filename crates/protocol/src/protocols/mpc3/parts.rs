@@ -27,7 +27,7 @@ use blindsum_mpc::line::{Line, Say};
 
 use super::TAG;
 use super::blame::{blame, broken};
-use super::weighing::Shape;
+use super::shapes::Shape;
 use crate::{Fault, FaultKind, PartyId, PartySet, Round, ServerIndex};
 
 /// Bytes of a hash, a key or a salt.

@@ -25,7 +25,8 @@ use blindsum_sharing::replicated::{
     seed_hash,
 };
 
-use super::weighing::{SHORTEST_ROOT, upload_shape};
+use super::shapes::upload_shape;
+use super::weighing::SHORTEST_ROOT;
 use super::{COORDINATOR, TAG, has_keys, is_active};
 use crate::core::round::ClientSetup;
 use crate::kit::snapshot::Reader;

@@ -8,8 +8,11 @@
 //! level t/2 does. A vector of zeros has no direction. As a root it counts as a vector of equal coordinates with the
 //! norm [`SHORTEST_ROOT`].
 //!
-//! A result has a word for each coordinate, a sum of weights with 28 bits behind the point, and the bits of a double by
-//! which everything is divided as well.
+//! A result has a word for each coordinate, a sum of weights with 28 bits behind the point, the bits of a double by which
+//! everything is divided as well, and the words of the metrics.
+//!
+//! Metrics are no part of what a rule computes. Their words are shared as they are and added up over all survivors, so they
+//! neither decide which vectors count, nor show whose do.
 
 use blindsum_encode::{ClipSpec, EncodingKind, Precision, Rounding};
 use blindsum_math::words::{Width, Words};
@@ -46,6 +49,8 @@ pub(super) struct Weighing {
     bound: ClipSpec,
     bad: usize,
     dim: usize,
+    /// Words of the metrics behind the coordinates.
+    metrics: usize,
     verifies: bool,
 }
 
@@ -75,6 +80,7 @@ impl Weighing {
             bound: clip,
             bad: options.bad(spec),
             dim: spec.dim as usize,
+            metrics: job.encoding().metric_words(),
             verifies: is_active(job),
             options,
         })
@@ -96,6 +102,31 @@ impl Weighing {
             true => level.wrapping_sub(self.middle()),
             false => (2 * level).wrapping_sub(self.top()),
         }
+    }
+
+    /// What is shared at a lane: of a coordinate [its number](Self::shared), of a metric the word itself.
+    pub fn shared_at(&self, lane: usize, word: u64) -> u64 {
+        match lane < self.dim {
+            true => self.shared(word),
+            false => word,
+        }
+    }
+
+    /// Takes the words of the metrics from behind those of the coordinates.
+    pub fn split_metrics(&self, vector: &mut [Vec<u64>; 2]) -> [Vec<u64>; 2] {
+        vector
+            .each_mut()
+            .map(|part| part.split_off(self.dim.min(part.len())))
+    }
+
+    /// Words of an upload: of coordinates and metrics.
+    pub fn upload_words(&self) -> usize {
+        self.dim + self.metrics
+    }
+
+    /// Words of a result.
+    pub fn result_words(&self) -> usize {
+        self.upload_words() + TAIL
     }
 
     /// A coordinate of what a root of zeros counts as.
@@ -192,12 +223,13 @@ impl Weighing {
     /// Bytes of the largest letter of servers that compute with so many vectors.
     pub fn largest_letter(&self, vectors: usize) -> u64 {
         self.rule(None)
-            .largest_letter(vectors, self.dim, self.verifies)
+            .largest_letter(vectors, self.upload_words(), self.verifies)
     }
 
     /// Bytes that a server holds at most with so many vectors.
     pub fn memory(&self, vectors: usize) -> u64 {
-        self.rule(None).memory(vectors, self.dim, self.verifies)
+        let words = self.upload_words();
+        self.rule(None).memory(vectors, words, self.verifies)
     }
 
     /// The party whose vector is the root, if the rule has one.
@@ -222,18 +254,24 @@ impl Weighing {
 
     /// What stands behind the coordinates: the sum of weights, and what everything is divided by as well.
     fn tail(&self, result: &Words) -> Option<(u64, f64)> {
-        (result.len() == self.dim + TAIL).then(|| {
+        (result.len() == self.result_words()).then(|| {
             let divisor = f64::from_bits(result.get(self.dim + 1));
             (result.get(self.dim), divisor)
         })
     }
 
-    /// The result as it is told, from what the servers were shown: coordinates, and the sum of weights where there is one.
-    pub fn result(&self, mut shown: Vec<u64>, divisor: f64) -> Result<Words, FaultKind> {
-        if shown.len() == self.dim {
-            shown.push(1 << FRACTION);
+    /// The result as it is told, from what the servers were shown: coordinates, the sum of weights where there is one, and
+    /// metrics.
+    pub fn result(&self, shown: Vec<u64>, divisor: f64) -> Result<Words, FaultKind> {
+        self.told(shown, 1 << FRACTION, divisor.to_bits())
+    }
+
+    /// What was shown with the divisor, and with `one` where there is no sum of weights.
+    fn told(&self, mut shown: Vec<u64>, one: u64, divisor: u64) -> Result<Words, FaultKind> {
+        if shown.len() == self.dim + self.metrics {
+            shown.insert(self.dim, one);
         }
-        shown.push(divisor.to_bits());
+        shown.insert(self.dim + 1, divisor);
         let malformed = |e: blindsum_math::MathError| FaultKind::malformed("sum", e.to_string());
         Words::from_values(Width::WIDEST, &shown).map_err(malformed)
     }
@@ -245,16 +283,9 @@ impl Weighing {
         [own, next]: [Vec<u64>; 2],
         divisor: f64,
     ) -> Result<[Words; 2], FaultKind> {
-        let has_total = own.len() > self.dim;
-        let component = |mut words: Vec<u64>, number: u8| {
+        let component = |words: Vec<u64>, number: u8| {
             let known = |word: u64| if number == 0 { word } else { 0 };
-            if !has_total {
-                words.push(known(1 << FRACTION));
-            }
-            words.push(known(divisor.to_bits()));
-            let malformed =
-                |e: blindsum_math::MathError| FaultKind::malformed("sum", e.to_string());
-            Words::from_values(Width::WIDEST, &words).map_err(malformed)
+            self.told(words, known(1 << FRACTION), known(divisor.to_bits()))
         };
         Ok([
             component(own, me.number())?,
@@ -299,6 +330,13 @@ impl Weighing {
     fn check_noise(&self, job: &Job) -> Result<(), SpecError> {
         let (noise, spec) = (self.options.noise, job.spec());
         let refused = |what: String| Err(SpecError::new("noise", what));
+        if noise > 0.0 && self.metrics > 0 {
+            let what = format!(
+                "must be empty with noise = {noise} of rule = {}: sums of metrics are exact, and would tell what the noise hides",
+                self.options.rule
+            );
+            return Err(SpecError::new("metrics", what));
+        }
         if noise > 0.0 && !spec.encoding.tensors().is_empty() {
             let what = "must be empty with noise, which is as large for all coordinates";
             return Err(SpecError::new("tensors", what));
@@ -366,48 +404,6 @@ impl Weighing {
             );
             SpecError::new("bits", what)
         })
-    }
-}
-
-/// The shape of what parties upload: bits of a word, and words.
-pub(super) fn upload_shape(job: &Job) -> Shape {
-    match Weighing::of(job) {
-        Some(weighing) => Shape::numbers(weighing.dim),
-        None => Shape::of_sum(job),
-    }
-}
-
-/// The shape of a result.
-pub(super) fn result_shape(job: &Job) -> Shape {
-    match Weighing::of(job) {
-        Some(weighing) => Shape::numbers(weighing.dim + TAIL),
-        None => Shape::of_sum(job),
-    }
-}
-
-/// Words of one width.
-#[derive(Clone, Copy)]
-pub(super) struct Shape {
-    pub width: Width,
-    pub lanes: usize,
-}
-
-impl Shape {
-    fn of_sum(job: &Job) -> Self {
-        let (width, lanes) = (job.width(), job.lanes());
-        Self { width, lanes }
-    }
-
-    fn numbers(lanes: usize) -> Self {
-        Self {
-            width: Width::WIDEST,
-            lanes,
-        }
-    }
-
-    /// Bytes of them.
-    pub fn packed_len(self) -> usize {
-        self.width.packed_len(self.lanes)
     }
 }
 

@@ -139,6 +139,11 @@ fn statement(job: &Job) -> Result<Statement, SpecError> {
             format!("max_weight = {weight} must be 1 for pss-malicious: a weight cannot be proved");
         return Err(SpecError::new("max_weight", rule));
     }
+    let norm = job.encoding().squared_norm();
+    if norm.is_some() && !spec.metrics.is_empty() {
+        let rule = "must be empty for pss-malicious with max_norm: their words would count in the norm that is proved";
+        return Err(SpecError::new("metrics", rule));
+    }
     let range = match PssMalicious::of(spec).bound {
         Bound::Entries => RangeProof::Bits,
         Bound::L2 => RangeProof::Projections,
@@ -150,7 +155,7 @@ fn statement(job: &Job) -> Result<Statement, SpecError> {
         words: job.lanes(),
         largest,
         range,
-        norm: job.encoding().squared_norm().map(|norm| NormBound {
+        norm: norm.map(|norm| NormBound {
             offset: norm.offset,
             slope: norm.slope,
             most: norm.most,

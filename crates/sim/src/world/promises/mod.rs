@@ -28,11 +28,11 @@ impl Book {
         let start = start.ok_or("P1: an update for a round that never began")?;
         let encoding = encoding_of(job, start)?;
         let share = match job.density() {
-            None => Share::dense(&encoding, gift)?,
+            None => Share::dense(job, &encoding, gift)?,
             Some(_) => {
                 let after = (party, start.version());
                 let choice = self.leftovers.choose(job, &encoding, after, gift)?;
-                Share::sparse(job, choice)?
+                Share::sparse(job, choice, gift)?
             }
         };
         self.given.entry((party, round)).or_default().push(share);
@@ -135,9 +135,12 @@ impl Book {
         let start = start.ok_or("P1: the sum of a round that never began")?;
         let encoding = encoding_of(job, start)?;
         let of_rule = self.round_of(job, round, &survivors)?;
-        let is_told = |total: &Total| match &of_rule {
-            None => total.is_told_by(job, &encoding, result),
-            Some(round) => total.is_ruled(round, result.mean.iter()),
+        let is_told = |total: &Total| {
+            total.has_metrics(job, &result.metrics)
+                && match &of_rule {
+                    None => total.is_told_by(job, &encoding, result),
+                    Some(round) => total.is_ruled(round, result.mean.iter()),
+                }
         };
         let models = (start.clone(), result.model.clone());
         let leads = |total: &Total| {

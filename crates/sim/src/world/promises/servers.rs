@@ -55,9 +55,12 @@ impl Book {
         let survivors: Vec<usize> = survivors.iter().copied().collect();
         // No bound of such a job follows from a model.
         let of_rule = self.round_of(job, round, &survivors)?;
-        let is_learnt = |total: &Total| match &of_rule {
-            None => total.is_learnt_by(job, job.encoding(), learnt),
-            Some(round) => total.is_ruled(round, learnt.mean.iter().copied()),
+        let is_learnt = |total: &Total| {
+            total.has_metrics(job, &learnt.metrics)
+                && match &of_rule {
+                    None => total.is_learnt_by(job, job.encoding(), learnt),
+                    Some(round) => total.is_ruled(round, learnt.mean.iter().copied()),
+                }
         };
         match self.adds_up(job, round, &survivors, is_learnt) {
             true => Ok(()),

@@ -1,0 +1,310 @@
+//! Metrics of training: numbers with a known range that parties report beside an update.
+//!
+//! A metric takes words of its own behind the coordinates, so it is summed with them and shows as little of one party. Its
+//! value becomes a level of 24 bits, whatever the bits of a coordinate are. A word of the job may be too narrow for such a
+//! level with its weight, so the level is cut into digits of d bits. For a party of weight w the words of a metric are
+//!
+//! ```text
+//! w * p,  w * p * digit 0,  w * p * digit 1, ...     p = 1 where the party reports the metric, else 0
+//! level  =  round((clip(x) - low) / (high - low) * (2^24 - 1))          in doubles, ties to even
+//! d      =  min(24, ⌊log2(t + 1)⌋)                                      so that no sum wraps
+//! mean   =  low + (sum of w * level) / (sum of w * p * (2^24 - 1)) * (high - low)
+//! ```
+//!
+//! t is the last level of a coordinate, or the largest integer (of 32 bits where integers are split), so that digits are words as
+//! coordinates are; in fixed point d is min(24, 63 - ⌈log2(parties * max_weight)⌉). The lowest digit comes first. The sums are exact: the error of a mean is that of one rounding to levels.
+
+use blindsum_crypto::Zeroizing;
+use blindsum_math::words::Words;
+
+use crate::spec::{Kind, LOW_BITS, ceil_log2};
+use crate::{EncodeError, Encoding, EncodingSpec};
+
+/// Largest number of metrics of a job.
+pub const MAX_METRICS: usize = 64;
+
+/// Bits of a level.
+pub(crate) const LEVEL_BITS: u32 = 24;
+
+/// The last level, which stands for the upper end of the range.
+const TOP: u32 = (1 << LEVEL_BITS) - 1;
+
+/// The values that a metric can have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MetricRange {
+    /// The least value.
+    pub low: f64,
+    /// The greatest value.
+    pub high: f64,
+}
+
+impl MetricRange {
+    /// Checks that both ends and their distance are finite, and that there is one.
+    pub(crate) fn check(&self) -> Result<(), EncodeError> {
+        let Self { low, high } = *self;
+        if low < high && (high - low).is_finite() {
+            return Ok(());
+        }
+        let rule = format!(
+            "low = {low:?} < high = {high:?} must hold, and high - low must be a finite number"
+        );
+        Err(EncodeError::spec("metrics", rule))
+    }
+
+    /// The level nearest to a finite value, and whether it was outside of the range.
+    fn level(&self, value: f64) -> (u32, bool) {
+        let clipped = value.clamp(self.low, self.high);
+        let part = (clipped - self.low) / (self.high - self.low);
+        let level = (part * f64::from(TOP)).round_ties_even();
+        // A part is at most 1, so this cuts nothing off.
+        (TOP.min(level as u32), clipped != value)
+    }
+}
+
+/// What became of one metric of a party.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricNote {
+    /// It is reported as it is.
+    Reported,
+    /// It is reported as the end of its range that it was beyond.
+    Clipped,
+    /// It was not given, and counts as missing.
+    Missing,
+    /// It was NaN or infinite, and counts as missing.
+    NotFinite,
+}
+
+/// The metrics that a party reports in a round, as levels. They are as private as its update.
+#[derive(Default)]
+pub struct MetricLevels {
+    levels: Zeroizing<Vec<Option<u32>>>,
+    notes: Vec<MetricNote>,
+}
+
+impl MetricLevels {
+    /// The levels, one for each metric of the job; none of a metric that is missing.
+    pub fn levels(&self) -> &[Option<u32>] {
+        &self.levels
+    }
+
+    /// What became of each metric.
+    pub fn notes(&self) -> &[MetricNote] {
+        &self.notes
+    }
+}
+
+/// The sum of one metric over the survivors of a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MetricSum {
+    /// The sum of level times weight.
+    pub levels: u128,
+    /// The weight of the parties that reported it.
+    pub weight: u64,
+    /// The weight of all survivors.
+    pub total_weight: u64,
+    /// Its range.
+    pub range: MetricRange,
+}
+
+impl MetricSum {
+    /// The weighted mean over the parties that reported the metric; none if no party did. Within 2^-24 of the range of the
+    /// mean of the clipped values.
+    pub fn mean(&self) -> Option<f64> {
+        if self.weight == 0 {
+            return None;
+        }
+        let MetricRange { low, high } = self.range;
+        let top = u128::from(self.weight) * u128::from(TOP);
+        let part = self.levels as f64 / top as f64;
+        Some((low + part * (high - low)).clamp(low, high))
+    }
+
+    /// The part of the survivors' weight whose parties reported the metric.
+    pub fn share(&self) -> f64 {
+        self.weight as f64 / self.total_weight as f64
+    }
+}
+
+impl EncodingSpec {
+    /// Checks how many metrics there are, and their ranges.
+    pub(crate) fn check_metrics(&self) -> Result<(), EncodeError> {
+        let metrics = self.metrics.len();
+        if metrics > MAX_METRICS {
+            let rule = format!("{metrics} metrics, but there may be at most {MAX_METRICS}");
+            return Err(EncodeError::spec("metrics", rule));
+        }
+        self.metrics.iter().try_for_each(MetricRange::check)
+    }
+}
+
+impl Encoding {
+    /// The ranges of the metrics that parties report.
+    pub fn metrics(&self) -> &[MetricRange] {
+        &self.metrics
+    }
+
+    /// The levels of a party's metrics, of which there is a value or none for each metric of the job.
+    ///
+    /// # Errors
+    /// [`EncodeError::Metrics`] for more or fewer than the job has.
+    pub fn metric_levels(&self, values: &[Option<f64>]) -> Result<MetricLevels, EncodeError> {
+        let (got, metrics) = (values.len(), self.metrics().len());
+        if got != metrics {
+            return Err(EncodeError::Metrics { got, metrics });
+        }
+        let of = |(range, value): (&MetricRange, &Option<f64>)| match value {
+            None => (None, MetricNote::Missing),
+            Some(value) if !value.is_finite() => (None, MetricNote::NotFinite),
+            Some(value) => match range.level(*value) {
+                (level, true) => (Some(level), MetricNote::Clipped),
+                (level, false) => (Some(level), MetricNote::Reported),
+            },
+        };
+        let mut levels = Zeroizing::new(Vec::with_capacity(got));
+        let mut notes = Vec::with_capacity(got);
+        for (level, note) in self.metrics().iter().zip(values).map(of) {
+            levels.push(level);
+            notes.push(note);
+        }
+        Ok(MetricLevels { levels, notes })
+    }
+
+    /// The metrics of a party out of [`MetricLevels::levels`], which were saved.
+    ///
+    /// # Errors
+    /// [`EncodeError::State`] for levels that no metrics of the job have.
+    pub fn metrics_of_levels(&self, levels: Vec<Option<u32>>) -> Result<MetricLevels, EncodeError> {
+        let levels = Zeroizing::new(levels);
+        let (got, metrics) = (levels.len(), self.metrics().len());
+        if got != metrics || levels.iter().flatten().any(|level| *level > TOP) {
+            let rule = format!("{got} levels must be {metrics}, none above {TOP}");
+            return Err(EncodeError::State {
+                of: "metrics",
+                rule,
+            });
+        }
+        let note = |level: &Option<u32>| match level {
+            None => MetricNote::Missing,
+            Some(_) => MetricNote::Reported,
+        };
+        let notes = levels.iter().map(note).collect();
+        Ok(MetricLevels { levels, notes })
+    }
+
+    /// The sums of the metrics out of the sum of the words of `survivors` parties, in the order of the job.
+    ///
+    /// # Errors
+    /// Those of [`Encoding::decode_mean`] about the shape of the sum and its total weight; [`EncodeError::Metric`] for words
+    /// that no levels of such parties add up to.
+    pub fn metric_sums(
+        &self,
+        sum: &Words,
+        survivors: usize,
+    ) -> Result<Vec<MetricSum>, EncodeError> {
+        let total_weight = self.total_weight(sum, survivors)?;
+        let words = self.lanes() - self.metric_words()..self.lanes();
+        let words: Vec<u64> = words.map(|lane| sum.get(lane)).collect();
+        self.metric_sums_of(&words, total_weight)
+    }
+
+    /// The same out of the words of the metrics alone, `[metric_words]`.
+    ///
+    /// # Errors
+    /// [`EncodeError::Metrics`] for more or fewer words; [`EncodeError::Metric`].
+    pub fn metric_sums_of(
+        &self,
+        words: &[u64],
+        total_weight: u64,
+    ) -> Result<Vec<MetricSum>, EncodeError> {
+        let (got, metrics) = (words.len(), self.metrics().len());
+        if got != self.metric_words() {
+            return Err(EncodeError::Metrics { got, metrics });
+        }
+        let of_metric = |(metric, (words, range)): (usize, (&[u64], &MetricRange))| {
+            let (&weight, digits) = words.split_first().unwrap_or((&0, &[]));
+            if weight > total_weight {
+                let rule = format!(
+                    "weight that reported = {weight} <= total weight = {total_weight} must hold"
+                );
+                return Err(EncodeError::Metric { metric, rule });
+            }
+            let mut levels = 0;
+            for (digit, (&word, bits)) in digits.iter().zip(self.digits()).enumerate() {
+                let most = u128::from(weight) * ((1 << bits) - 1);
+                if u128::from(word) > most {
+                    let rule = format!("digit {digit} = {word} <= {most} must hold");
+                    return Err(EncodeError::Metric { metric, rule });
+                }
+                levels += u128::from(word) << (digit as u32 * self.digit_bits());
+            }
+            Ok(MetricSum {
+                levels,
+                weight,
+                total_weight,
+                range: *range,
+            })
+        };
+        let words = words.chunks(self.words_of_metric());
+        let of_metrics = words.zip(self.metrics()).enumerate();
+        of_metrics.map(of_metric).collect()
+    }
+
+    /// Refuses weights that leave no bit of a word for a level.
+    pub(crate) fn check_digits(&self) -> Result<(), EncodeError> {
+        if self.metrics().is_empty() || self.digit_bits() > 0 {
+            return Ok(());
+        }
+        let (parties, weight) = (self.parties(), self.max_weight());
+        let rule = format!("parties * max_weight = {parties} * {weight} < 2^62 with metrics");
+        Err(EncodeError::spec("parties", rule))
+    }
+
+    /// Bits of a digit of a level, but for the last one, which may have fewer.
+    fn digit_bits(&self) -> u32 {
+        let weights = self.parties() as u128 * u128::from(self.max_weight());
+        let bits = match self.kind() {
+            // Words are signed: protocols add half of the range to each.
+            Kind::Fixed64 => 63_u32.saturating_sub(ceil_log2(weights)),
+            // Where words are proved to be levels, digits are proved as well.
+            Kind::Quantised { bits, rounding, .. } => (rounding.last_level(bits) + 1).ilog2(),
+            Kind::Integers { bits, split: false } => bits,
+            Kind::Integers { split: true, .. } => LOW_BITS,
+        };
+        LEVEL_BITS.min(bits)
+    }
+
+    /// The bits of every digit of a level.
+    fn digits(&self) -> impl Iterator<Item = u32> + use<> {
+        let bits = self.digit_bits();
+        let digits = LEVEL_BITS.div_ceil(bits);
+        (0..digits).map(move |digit| bits.min(LEVEL_BITS - digit * bits))
+    }
+
+    /// Words that one metric takes.
+    fn words_of_metric(&self) -> usize {
+        1 + LEVEL_BITS.div_ceil(self.digit_bits()) as usize
+    }
+
+    /// Words that all metrics take together.
+    pub fn metric_words(&self) -> usize {
+        match self.metrics().len() {
+            0 => 0,
+            metrics => metrics * self.words_of_metric(),
+        }
+    }
+
+    /// Adds the words of a party's metrics to those behind the coordinates. All are missing where there are no levels.
+    pub(crate) fn push_metrics(&self, weight: u32, metrics: &MetricLevels, tail: &mut Vec<u64>) {
+        let weight = u64::from(weight);
+        for metric in 0..self.metrics().len() {
+            let level = metrics.levels().get(metric).copied().flatten();
+            let weight = weight * u64::from(level.is_some());
+            let mut rest = u64::from(level.unwrap_or_default());
+            tail.push(weight);
+            for bits in self.digits() {
+                tail.push(weight * (rest & ((1 << bits) - 1)));
+                rest >>= bits;
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The metrics that a party reports beside its update.
+
+use std::collections::BTreeMap;
+
+use blindsum_encode::{Judged, MetricLevels, MetricNote};
+use blindsum_protocol::Job;
+use tracing::warn;
+
+use super::member::Member;
+use crate::JobError;
+
+/// Values of metrics by their names. A metric that is not in it is missing, as is one that is not finite.
+pub type Metrics = BTreeMap<String, f64>;
+
+/// The levels of these metrics.
+///
+/// # Errors
+/// [`JobError::Input`]: a name that no metric of the job has.
+pub(super) fn levels_of(job: &Job, metrics: &Metrics) -> Result<MetricLevels, JobError> {
+    let names = job.spec().metrics.iter().map(|metric| &*metric.name);
+    let unknown = metrics
+        .keys()
+        .find(|given| !names.clone().any(|name| name == *given));
+    if let Some(name) = unknown {
+        let names: Vec<&str> = names.collect();
+        let has = match names[..] {
+            [] => "it has none".into(),
+            _ => format!("its metrics are {}", names.join(", ")),
+        };
+        let rule = format!("metrics: {name:?} is no metric of the job: {has}");
+        return Err(JobError::Input(rule));
+    }
+    let values: Vec<Option<f64>> = names.map(|name| metrics.get(name).copied()).collect();
+    let levels = job.encoding().metric_levels(&values);
+    levels.map_err(|e| JobError::Input(e.to_string()))
+}
+
+/// What the caller should know of its metrics, without their values.
+fn warnings(job: &Job, judged: &Judged) -> Vec<String> {
+    let metrics = job.spec().metrics.iter().zip(judged.metrics().notes());
+    let warning = |(metric, note): (&blindsum_protocol::Metric, &MetricNote)| match note {
+        MetricNote::Reported | MetricNote::Missing => None,
+        MetricNote::Clipped => Some(format!(
+            "metric {} was outside of its range and counts as the end of it: choose another low or high in the job",
+            metric.name
+        )),
+        MetricNote::NotFinite => Some(format!(
+            "metric {} was not a finite number and counts as missing",
+            metric.name
+        )),
+    };
+    metrics.filter_map(warning).collect()
+}
+
+impl Member {
+    /// Warns of metrics that are not reported as they are; gives the warnings for the caller as well.
+    pub(super) fn watch_metrics(&self, round: u64, judged: &Judged) -> Vec<String> {
+        let Some(job) = &self.job else {
+            return Vec::new();
+        };
+        let (party, warnings) = (&self.identity.name, warnings(job, judged));
+        for warning in &warnings {
+            warn!(%party, round, "{warning}");
+        }
+        warnings
+    }
+}

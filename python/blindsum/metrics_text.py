@@ -1,0 +1,26 @@
+"""Metrics of training as they are shown. Commands that need nothing else of the package load this module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def values_and_shares(
+    report: Mapping[str, Mapping[str, float | None]],
+) -> tuple[dict[str, float | None], dict[str, float]]:
+    """The values of a report's metrics and the shares of the weight that they are the means of, by name."""
+    values = {name: one["value"] for name, one in report.items()}
+    return values, {name: one["share"] or 0.0 for name, one in report.items()}
+
+
+def metrics_text(report: Mapping[str, Mapping[str, float | None]]) -> str:
+    """Metrics of a round for people, e.g. ``accuracy 0.931, loss 0.21 (of 80 % of the weight)``."""
+    values, shares = values_and_shares(report)
+    return ", ".join(_text(name, value, shares[name]) for name, value in values.items())
+
+
+def _text(name: str, value: float | None, share: float) -> str:
+    if value is None:
+        return f"{name} reported by nobody"
+    part = "" if share == 1.0 else f" (of {100 * share:.3g} % of the weight)"
+    return f"{name} {value:.4g}{part}"

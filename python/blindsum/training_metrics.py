@@ -1,0 +1,61 @@
+"""Metrics of training: what a party reports beside an update."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+
+from blindsum.errors import InputError
+from blindsum.spec import JobSpec
+
+
+def checked_metrics(spec: JobSpec, metrics: object, field: str = "metrics") -> dict[str, float]:
+    """Metrics by their names, as the native core takes them; those that are ``None`` are missing.
+
+    Parameters
+    ----------
+    spec
+        The job.
+    metrics
+        A mapping of names to numbers, or ``None``.
+    field
+        What an error calls them.
+
+    Returns
+    -------
+    dict of str to float
+
+    Raises
+    ------
+    blindsum.InputError
+        A name that no metric of the job has, or a value that is no number.
+    """
+    if metrics is None:
+        return {}
+    if not isinstance(metrics, Mapping):
+        raise InputError(f"{field}: must map names to numbers, not {type(metrics).__name__}")
+    known = [metric.name for metric in spec.metrics]
+    found: dict[str, float] = {}
+    for name, value in metrics.items():
+        if name not in known:
+            has = f"its metrics are {', '.join(known)}" if known else "it has none"
+            raise InputError(f"{field}: {name!r} is no metric of the job: {has}")
+        if value is not None:
+            found[name] = _number(f"{field}[{name!r}]", value)
+    return found
+
+
+def _number(field: str, value: object) -> float:
+    """A number as a float; also one of numpy, or a tensor with one element."""
+    item = getattr(value, "item", None)
+    if callable(item):
+        try:
+            value = item()
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"{field}: must be one number, not {type(value).__name__}") from error
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InputError(f"{field}: must be a number, not {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise InputError(f"{field}: must be in the range of a float") from error
