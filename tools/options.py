@@ -24,8 +24,22 @@ WIDTH = 110
 
 # The classes of what is chosen, by the field that chooses it.
 BASES = {"protocol": "Protocol", "encoding": "Encoding"}
-TYPES = {"integer": "int", "number": "float", "string": "str", "array": "Sequence[Tensor]"}
-RESOLVED = TYPES | {"array": "tuple[Tensor, ...]"}
+TYPES = {
+    "integer": "int",
+    "number": "float",
+    "string": "str",
+    "array": "Sequence[Tensor]",
+    "lines": "Sequence[str] | ModelLayout",
+    "object": "Mapping[str, object]",
+}
+RESOLVED = TYPES | {"array": "tuple[Tensor, ...]", "lines": "tuple[str, ...]", "object": "Parameters"}
+
+# Values that no range describes, by the Python type.
+LISTED = {
+    "Sequence[Tensor]": "tables with `name`, `len`, `clip`",
+    "Sequence[str] | ModelLayout": "lines `NAME DTYPE SHAPE`",
+    "Mapping[str, object]": "a table",
+}
 
 
 def names_of(option: dict) -> list[str]:
@@ -46,7 +60,7 @@ def sentence(option: dict, told: str = " By default {}.") -> str:
 
 def shown(default: object) -> str:
     """A default in a sentence."""
-    return "none" if default == [] else f"``{json.dumps(default)}``"
+    return "none" if default in ([], {}) else f"``{json.dumps(default)}``"
 
 
 def documented(head: str, entries: list[tuple[str, str, str]], title: str = "Attributes") -> str:
@@ -67,6 +81,8 @@ def wrapped(text: str, indent: int) -> list[str]:
 
 def type_of(option: dict, types: dict[str, str]) -> str:
     """The Python type of an option."""
+    if option.get("items", {}).get("type") == "string":
+        return types["lines"]
     return types[option["type"]] if "type" in option else "str"
 
 
@@ -136,9 +152,12 @@ def python(schema: dict) -> str:
         "",
         "from collections.abc import Mapping, Sequence",
         "from dataclasses import dataclass",
-        "from typing import ClassVar, Required, TypedDict",
+        "from typing import TYPE_CHECKING, ClassVar, Required, TypedDict",
         "",
-        "from blindsum.tables import UNSET, Encoding, Protocol, Tensor",
+        "from blindsum.tables import UNSET, Encoding, Parameters, Protocol, Tensor",
+        "",
+        "if TYPE_CHECKING:",
+        "    from blindsum.layouts import ModelLayout",
         "",
         "__all__ = [",
         *exported,
@@ -159,7 +178,7 @@ def range_of(option: dict) -> str:
     if "pattern" in option:
         return f"`{option['pattern']}`"
     if least is None:
-        return {"array": "tables with `name`, `len`, `clip`"}.get(option["type"], option["type"])
+        return LISTED.get(type_of(option, TYPES), option["type"])
     above = ">" if "exclusiveMinimum" in option else "≥"
     if most is None or most == 2**32 - 1:
         return f"{above} {least}"
@@ -176,7 +195,7 @@ def docs_table(table: dict, required: list[str]) -> str:
     for name, option in options.items():
         default = "must be said" if name in required else "see there"
         if "default" in option:
-            default = "none" if option["default"] == [] else f"`{json.dumps(option['default'])}`"
+            default = "none" if option["default"] in ([], {}) else f"`{json.dumps(option['default'])}`"
         text = sentence(option, told="").replace("``", "`").replace("|", "\\|")
         lines.append(f"| `{name}` | {range_of(option)} | {default} | {text} |")
     return "\n".join(lines)

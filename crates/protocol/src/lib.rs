@@ -64,8 +64,8 @@ pub use crate::core::servers::{KnownServers, ServerIdentity};
 pub use crate::core::sparsity::Sparsity;
 pub use crate::core::spec::encodings::*;
 pub use crate::core::spec::{
-    JobSpec, MAX_DIM, MAX_PARTIES, MAX_SECONDS, SpecError, TensorLayout, ceiling_of_fraction,
-    floor_of_fraction,
+    JobSpec, MAX_DIM, MAX_PARTIES, MAX_SECONDS, Parameters, SpecError, TensorLayout,
+    ceiling_of_fraction, floor_of_fraction,
 };
 pub use crate::core::vault::{Kept, KeyName, MemoryVault, Vault};
 pub use blindsum_mpc::ServerIndex;

@@ -21,8 +21,9 @@ from blindsum.cli.training import RoundNumber, training_file, training_function
 
 if TYPE_CHECKING:
     from blindsum.errors import BlindsumError, InputError, RoundUnknown
+    from blindsum.policy import Policy
     from blindsum.rounds import Leftover, Round, RoundResult
-    from blindsum.session import Policy, Session
+    from blindsum.session import Session
 
 MASK_MIB = 256
 LAST_WORD = 1.0
@@ -431,7 +432,7 @@ def policy_from(rules: list[str]) -> Policy:
     import dataclasses
 
     from blindsum.errors import ConfigError
-    from blindsum.session import Policy
+    from blindsum.policy import Policy
 
     names = [field.name for field in dataclasses.fields(Policy)]
     values: dict[str, Any] = {}

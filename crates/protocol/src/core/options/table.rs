@@ -24,6 +24,10 @@ pub enum Kind {
     OneOf(&'static [Named]),
     /// A list of tables with `name`, `len` and `clip`: the bounds of tensors.
     Tensors,
+    /// A list of lines with a name, an element type and a shape: the layout of a model.
+    Layout,
+    /// A free table of numbers, text, truth values and lists of these.
+    Parameters,
     /// One of these tables, chosen by its name.
     Tables(fn() -> Vec<Box<dyn Table>>),
 }
@@ -76,7 +80,12 @@ impl Kind {
                 _ => text_as_it_is(),
             },
             Self::Real => text.parse().map_or_else(|_| text_as_it_is(), Value::Real),
-            Self::Text | Self::OneOf(_) | Self::Tensors | Self::Tables(_) => text_as_it_is(),
+            Self::Text
+            | Self::OneOf(_)
+            | Self::Tensors
+            | Self::Layout
+            | Self::Parameters
+            | Self::Tables(_) => text_as_it_is(),
         }
     }
 }
