@@ -12,7 +12,7 @@ from pathlib import Path
 
 from blindsum import _native
 from blindsum.machines import PartyMachine, ServerMachine
-from blindsum.session import Policy
+from blindsum.policy import Policy
 from blindsum.spec import JobSpec
 
 # Frames go back and forth: Hello, Welcome and the offer, Ready.

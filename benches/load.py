@@ -14,7 +14,7 @@ import numpy as np
 
 from blindsum import _native
 from blindsum.errors import ConfigError
-from blindsum.session import Policy
+from blindsum.policy import Policy
 from blindsum.spec import JobSpec
 from blindsum.testing import Cluster
 

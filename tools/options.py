@@ -27,6 +27,9 @@ BASES = {"protocol": "Protocol", "encoding": "Encoding"}
 TYPES = {"integer": "int", "number": "float", "string": "str"}
 # The classes of entries of lists, by their schema.
 ENTRIES = {"#/$defs/tensor": "Tensor", "#/$defs/metric": "Metric"}
+# Types of lists and tables as they are given, and as a job has them.
+GIVEN = {"array": "Sequence[{}]", "lines": "Sequence[str] | ModelLayout", "object": "Mapping[str, object]"}
+HELD = {"array": "tuple[{}, ...]", "lines": "tuple[str, ...]", "object": "Parameters"}
 
 
 def names_of(option: dict) -> list[str]:
@@ -47,7 +50,7 @@ def sentence(option: dict, told: str = " By default {}.") -> str:
 
 def shown(default: object) -> str:
     """A default in a sentence."""
-    return "none" if default == [] else f"``{json.dumps(default)}``"
+    return "none" if default in ([], {}) else f"``{json.dumps(default)}``"
 
 
 def documented(head: str, entries: list[tuple[str, str, str]], title: str = "Attributes") -> str:
@@ -66,10 +69,14 @@ def wrapped(text: str, indent: int) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False)
 
 
-def type_of(option: dict, lists: str = "Sequence[{}]") -> str:
-    """The Python type of an option, of which a list is one of ``lists``."""
+def type_of(option: dict, larger: dict[str, str] = GIVEN) -> str:
+    """The Python type of an option, where ``larger`` has those of lists and tables."""
     kind = option.get("type", "string")
-    return lists.format(ENTRIES[option["items"]["$ref"]]) if kind == "array" else TYPES[kind]
+    if kind != "array":
+        return larger.get(kind) or TYPES[kind]
+    if "$ref" not in option["items"]:
+        return larger["lines"]
+    return larger["array"].format(ENTRIES[option["items"]["$ref"]])
 
 
 def table_class(field: str, table: dict) -> str:
@@ -87,7 +94,7 @@ def fields_class(schema: dict) -> str:
     """The fields of every job, as they are once it is checked."""
     entries, lines = [], []
     for name, option in schema["properties"].items():
-        kind = BASES.get(name) or type_of(option, "tuple[{}, ...]")
+        kind = BASES.get(name) or type_of(option, HELD)
         entries.append((name, kind, sentence(option)))
         lines.append(f"    {name}: {kind}")
     head = "What every job has; each field has its default where it was not said."
@@ -138,9 +145,13 @@ def python(schema: dict) -> str:
         "",
         "from collections.abc import Mapping, Sequence",
         "from dataclasses import dataclass",
-        "from typing import ClassVar, Required, TypedDict",
+        "from typing import TYPE_CHECKING, ClassVar, Required, TypedDict",
         "",
         "from blindsum.tables import UNSET, Encoding, Metric, Protocol, Tensor",
+        "from blindsum.tables import UNSET, Encoding, Parameters, Protocol, Tensor",
+        "",
+        "if TYPE_CHECKING:",
+        "    from blindsum.layouts import ModelLayout",
         "",
         "__all__ = [",
         *exported,
@@ -153,6 +164,8 @@ def python(schema: dict) -> str:
 
 def entries_of(option: dict, defs: dict) -> str:
     """What the entries of a list are."""
+    if "$ref" not in option["items"]:
+        return "lines `NAME DTYPE SHAPE`"
     entry = defs[option["items"]["$ref"].rpartition("/")[2]]
     return "tables with " + ", ".join(f"`{name}`" for name in entry["properties"])
 
@@ -167,6 +180,8 @@ def range_of(option: dict, defs: dict) -> str:
     if "pattern" in option:
         return f"`{option['pattern']}`"
     if least is None:
+        if option["type"] == "object":
+            return "a table"
         return entries_of(option, defs) if option["type"] == "array" else option["type"]
     above = ">" if "exclusiveMinimum" in option else "≥"
     if most is None or most == 2**32 - 1:
@@ -184,7 +199,7 @@ def docs_table(table: dict, required: list[str], defs: dict) -> str:
     for name, option in options.items():
         default = "must be said" if name in required else "see there"
         if "default" in option:
-            default = "none" if option["default"] == [] else f"`{json.dumps(option['default'])}`"
+            default = "none" if option["default"] in ([], {}) else f"`{json.dumps(option['default'])}`"
         text = sentence(option, told="").replace("``", "`").replace("|", "\\|")
         lines.append(f"| `{name}` | {range_of(option, defs)} | {default} | {text} |")
     return "\n".join(lines)

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
         DomainError,
         DomainInputError,
         Fault,
+        ForkedError,
         HiddenModelError,
         IdentityError,
         InputError,
+        LayoutError,
         MemoryLimitError,
         ModelError,
         NetworkError,
@@ -54,9 +56,10 @@ if TYPE_CHECKING:
     )
     from blindsum.options import *  # noqa: F403
     from blindsum.plan import Step
+    from blindsum.policy import Policy
     from blindsum.rounds import Clipped, Leftover, Round, RoundResult, Timings
     from blindsum.server import Server
-    from blindsum.session import Policy, Session, join
+    from blindsum.session import Session, join
     from blindsum.simulation import simulate
     from blindsum.simulation_result import (
         Excluded,
@@ -74,7 +77,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Clipped": "rounds",
     "Leftover": "rounds",
-    "Policy": "session",
+    "Policy": "policy",
     "Round": "rounds",
     "RoundResult": "rounds",
     "Server": "server",
@@ -93,11 +96,13 @@ _HOME = {
     "DomainInputError": "errors",
     "DomainRound": "domains",
     "Fault": "errors",
+    "ForkedError": "errors",
     "HiddenModelError": "errors",
     "MemoryLimitError": "errors",
     "ModelError": "errors",
     "IdentityError": "errors",
     "InputError": "errors",
+    "LayoutError": "errors",
     "Admin": "admin",
     "NetworkError": "errors",
     "OrderError": "errors",
@@ -145,11 +150,13 @@ __all__ = [
     "DomainRound",
     "Excluded",
     "Fault",
+    "ForkedError",
     "HiddenModelError",
     "IdentityError",
     "InputError",
     "JobSpec",
     "KeySetupReport",
+    "LayoutError",
     "Leftover",
     "MemoryLimitError",
     "Metric",

@@ -6,12 +6,14 @@ import json
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from blindsum import _native, checks
 from blindsum.display import Shown
+from blindsum.errors import ForkedError
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
@@ -402,10 +404,12 @@ class Coordinator(Shown):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
-        if error is None:
-            for _ in self.statuses():
-                pass
+        # In a forked child the coordinator is that of the parent, which goes on.
+        with suppress(ForkedError):
+            self.stop()
+            if error is None:
+                for _ in self.statuses():
+                    pass
 
 
 _STARTS = {

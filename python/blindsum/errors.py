@@ -48,6 +48,21 @@ class ConfigError(BlindsumError, ValueError):
     _where = ""
 
 
+class LayoutError(ConfigError):
+    """The job is of another model than this party's; ``field`` is ``"layout"``.
+
+    Attributes
+    ----------
+    entry : int or None
+        The first entry of the layout that differs, from 0 on; ``None`` where the job binds no layout, and its
+        ``dim`` is another.
+    """
+
+    def __init__(self, entry: int | None, rule: str) -> None:
+        super().__init__("layout", rule)
+        self.entry = entry
+
+
 class SpecError(ConfigError):
     """A job specification breaks a rule; ``field`` is one of :class:`blindsum.JobSpec`."""
 
@@ -184,8 +199,9 @@ class SubmitError(BlindsumError):
         The round.
     state : str
         Why: ``"submitted"`` (this party has submitted an update before, and that one counts), ``"over"`` (the
-        round has ended for this party), ``"sits out"`` (this party said that it gives no update), or
-        ``"not begun"`` (the round has not begun for this party).
+        round has ended for this party), ``"sits out"`` (this party said that it gives no update),
+        ``"not begun"`` (the round has not begun for this party), or ``"other model"``
+        (:meth:`Session.aggregate`: the round has another model than the caller).
     rule : str
         The same in words, with what to do.
     """
@@ -225,6 +241,13 @@ class WaitTimeoutError(BlindsumError, TimeoutError):
 
 class SessionClosedError(BlindsumError):
     """The session was closed, or the job is over."""
+
+
+class ForkedError(SessionClosedError):
+    """A fork of a process in which Blindsum works tried to use it: threads and keys stay there.
+
+    Start processes by ``multiprocessing.get_context("spawn")``, or make what they use after the fork.
+    """
 
 
 class StoreError(BlindsumError):

@@ -41,8 +41,9 @@ from blindsum.machine_events import (
     Suspended,
 )
 from blindsum.pki import AnyPath, Identity, authority_texts, pem_files
+from blindsum.policy import Policy
 from blindsum.rounds import checked_update
-from blindsum.session import MOST_MASK_MEMORY, Policy
+from blindsum.session import MOST_MASK_MEMORY
 from blindsum.spec import JobSpec
 from blindsum.training_metrics import checked_metrics
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Required, TypedDict
+from typing import TYPE_CHECKING, ClassVar, Required, TypedDict
 
-from blindsum.tables import UNSET, Encoding, Metric, Protocol, Tensor
+from blindsum.tables import UNSET, Encoding, Metric, Parameters, Protocol, Tensor
+
+if TYPE_CHECKING:
+    from blindsum.layouts import ModelLayout
 
 __all__ = [
     "Fixed64",
@@ -404,7 +407,7 @@ class JobFields:
     parties : int
         Largest number of parties in a round.
     dim : int
-        Number of coordinates of an update.
+        Number of coordinates of an update; where a ``layout`` is given, it follows from that.
     job : str
         Name of the job, ``[a-z0-9._-]{1,64}``, not of dots alone. By default ``"job"``.
     adversary : str
@@ -437,6 +440,13 @@ class JobFields:
     metrics : tuple[Metric, ...]
         What parties may report beside an update, such as an accuracy: its weighted mean over those that
         report it is a part of the result. By default none.
+    layout : tuple[str, ...]
+        The tensors of the model in the order of their coordinates, a line ``NAME DTYPE SHAPE`` for each, as
+        in ``conv1.weight float32 16x1x3x3``; a scalar has the shape ``1``. A party with another model refuses
+        the job. By default none.
+    parameters : Parameters
+        Hyperparameters for the parties' programs: a free table of numbers, text, truth values and lists of
+        these. By default none.
     """
 
     protocol: Protocol
@@ -455,6 +465,8 @@ class JobFields:
     input_deadline: float
     model_update: str
     metrics: tuple[Metric, ...]
+    layout: tuple[str, ...]
+    parameters: Parameters
 
 
 class JobArguments(TypedDict, total=False):
@@ -462,7 +474,7 @@ class JobArguments(TypedDict, total=False):
 
     protocol: Required[str | Protocol | Mapping[str, object]]
     parties: Required[int]
-    dim: Required[int]
+    dim: int
     job: str
     adversary: str
     suite: str
@@ -476,6 +488,8 @@ class JobArguments(TypedDict, total=False):
     input_deadline: float
     model_update: str
     metrics: Sequence[Metric]
+    layout: Sequence[str] | ModelLayout
+    parameters: Mapping[str, object]
 
 
 PROTOCOLS: dict[str, type[Protocol]] = {

@@ -183,6 +183,8 @@ class Round(Shown):
         updates and are never given here.
     parties : tuple of str
         Names of the certified parties.
+    model_version : int
+        The version of :attr:`model`.
     lost : blindsum.RoundAborted or blindsum.Fault or None
         Why the round gave this party no result, once :meth:`submit`, :meth:`result` or :meth:`outcome` has
         found out.
@@ -203,6 +205,7 @@ class Round(Shown):
         self.unknown: RoundUnknown | None = None
         self._failed: BlindsumError | None = None
         self.number = native.number
+        self.model_version = native.model_version
         self.parties = tuple(native.parties)
 
     def _shown(self) -> dict[str, object]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from blindsum import _native, checks
+from blindsum.errors import ForkedError
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.spec import JobSpec
 
@@ -131,6 +133,8 @@ class Server:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
-        while not self.wait(1.0):
-            pass
+        # In a forked child the server is that of the parent, which goes on.
+        with suppress(ForkedError):
+            self.stop()
+            while not self.wait(1.0):
+                pass

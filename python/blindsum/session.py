@@ -6,31 +6,33 @@ block, without the GIL; Ctrl-C ends every wait.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self, TypeAlias
 
 from blindsum import _native, checks
+from blindsum.aggregation import Loop
 from blindsum.clipping import ClippingLog
 from blindsum.display import Shown
 from blindsum.errors import (
     BlindsumError,
     ConfigError,
     Fault,
+    ForkedError,
     PolicyError,
     RoundAborted,
     RoundUnknown,
     WaitTimeoutError,
 )
+from blindsum.layouts import ModelLayout, check, lines_of
 from blindsum.pki import AnyPath, Identity, pem_files
-from blindsum.rounds import Array, Round, ZerosLog, logger
+from blindsum.policy import Policy
+from blindsum.rounds import Array, Round, RoundResult, ZerosLog, logger
 from blindsum.sparse import warn_if_rarely_opened
-from blindsum.spec import JobSpec, protocols
+from blindsum.spec import JobSpec
+from blindsum.tables import Parameters
 
 OnLost: TypeAlias = Callable[[BlindsumError], object]
 """Called with why a round was lost: :class:`RoundAborted`, :class:`Fault`, or, where this party refused it,
@@ -41,136 +43,6 @@ MASK_MEMORY = 256 << 20
 
 MOST_MASK_MEMORY = 2**63 - 1
 MPC3_SERVERS = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Policy:
-    """What a party agrees to, whatever the coordinator says.
-
-    The coordinator writes the job. The defaults are for a party that trusts neither the coordinator nor a
-    tenth of the parties, at least one of them. The number of parties is taken from the job: a party that
-    knows of more parties who may work together says so in ``min_corrupt_parties``. A job that breaks a rule
-    is refused with :class:`blindsum.PolicyError`, which names the rule.
-
-    Attributes
-    ----------
-    allowed_protocols : sequence of str or None
-        Protocols that may protect this party's updates; ``None`` allows ``secagg``, ``secagg+``, ``fssa``,
-        ``pss``, ``pss-malicious`` and ``mpc3``. The coordinator reads every update of ``plain``, and together
-        with any one party every update of ``flashe``: these must be named. In ``mpc3`` two of the three
-        servers together read every update, so a party names all three in :func:`join`.
-    allowed_rules : sequence of str or None
-        What the servers of ``mpc3`` may make of this party's updates; ``None`` allows the rules whose result
-        is a mean of many: ``fedavg``, ``weighted``, ``clipped``, ``multi-krum`` and ``trimmed-mean``. The
-        others must be named: ``krum`` shows the vector of one party, ``median`` a coordinate of one, and in
-        ``fltrust`` and ``cosine`` other parties can bring about that one vector alone counts.
-    require_adversary : str or None
-        The adversary against which the job must protect: ``"semi-honest"`` or ``"active"``; ``None`` means
-        either. ``plain`` protects against neither. In ``flashe`` the job's ``adversary`` is about the key
-        set-up, and that is what counts here.
-    min_corrupt : float
-        The fraction of the parties that may work with the coordinator: the job's ``corrupt`` must be that
-        or more. Not compared in ``plain`` and ``flashe``, which tolerate nobody.
-    min_corrupt_parties : int
-        How many parties may work with the coordinator, however few the job has; the job must tolerate as
-        many.
-    min_honest : int
-        Fewest honest parties in a sum. ``ceil(min_corrupt * parties)`` parties may be corrupt, or
-        ``min_corrupt_parties`` where that is more. The smallest sum of the job and every set of survivors
-        must have ``min_honest`` parties in addition to them. A coordinate of a sparse job must be sent by
-        ``min_honest`` parties before it is opened.
-    min_cohort : int
-        Smallest number of certified parties in a round. In a sum of two, each party learns the other's
-        update.
-    min_cohort_change : int
-        Fewest honest parties in whatever can be computed from several sums together; at least ``min_honest``.
-        By default 0, which allows everything. If vectors change little from round to round, the difference of
-        two sums over almost the same parties is one party's update. So this party compares survivors with
-        those of all earlier sums in which it took part, and refuses them if a smaller group of parties could
-        be told apart from the others. Corrupt parties come on top, as many as for ``min_honest``. A single
-        sum is judged by ``min_honest`` alone. In ``plain``, ``flashe`` and ``mpc3`` all parties of the rounds
-        are compared, which does not show whom a server leaves out of a sum. Sums are remembered while the
-        rule is on, across processes with a ``state_dir``.
-    max_weight : int or None
-        Largest weight that the job may allow; ``None`` allows all.
-    max_dim : int
-        Largest ``dim`` of the job, which decides how much memory this party needs: 4 bytes for each
-        coordinate of a vector, and several vectors in a round.
-    max_message : int
-        Bytes of the largest message that the job may ask for or send.
-    max_parties : int
-        Most ``parties`` of the job.
-    max_rounds : int or None
-        Most ``rounds`` of the job, also after its operator has extended it; ``None`` allows all numbers, and
-        with ``job_hash`` those of the specification. A job of 0 rounds has no end, which is more than any
-        number.
-    job_hash : str or None
-        The hash that the job must have, :attr:`JobSpec.hash`, if the parties agreed on its specification;
-        ``None`` accepts any job that keeps the other rules.
-
-    Raises
-    ------
-    blindsum.ConfigError
-        A rule with an impossible value; ``field`` names it, as in ``policy.min_honest``.
-    """
-
-    allowed_protocols: Sequence[str] | None = None
-    allowed_rules: Sequence[str] | None = None
-    require_adversary: str | None = "active"
-    min_corrupt: float = 0.1
-    min_corrupt_parties: int = 1
-    min_honest: int = 2
-    min_cohort: int = 3
-    min_cohort_change: int = 0
-    max_weight: int | None = None
-    max_dim: int = 2**28
-    max_message: int = 2**32
-    max_parties: int = 10_000
-    max_rounds: int | None = None
-    job_hash: str | None = None
-
-    def __post_init__(self) -> None:
-        for field, known in (("allowed_protocols", protocols()), ("allowed_rules", tuple(_native.rules()))):
-            if getattr(self, field) is not None:
-                _check_names(field, getattr(self, field), known)
-        if self.require_adversary not in (None, "semi-honest", "active"):
-            rule = f"{self.require_adversary!r} must be 'active', 'semi-honest' or None"
-            raise ConfigError("policy.require_adversary", rule)
-        if self.job_hash is not None and not re.fullmatch("[0-9a-fA-F]{64}", str(self.job_hash)):
-            rule = f"{self.job_hash!r} must be 64 hexadecimal digits, as JobSpec.hash"
-            raise ConfigError("policy.job_hash", rule)
-        if checks.fraction("policy.min_corrupt", self.min_corrupt) == 1:
-            raise ConfigError("policy.min_corrupt", "1 must be below 1: with 1 every party may be corrupt")
-        for name in _COUNTS:
-            checks.setting(f"policy.{name}", getattr(self, name), 0, MOST_COUNTED)
-        if self.max_weight is not None:
-            checks.setting("policy.max_weight", self.max_weight, 1, 2**32 - 1)
-        if self.max_rounds is not None:
-            checks.setting("policy.max_rounds", self.max_rounds, 1, 2**32 - 1)
-
-    def to_json(self) -> str:
-        """Every rule, as a JSON object."""
-        rules = dataclasses.asdict(self)
-        for field in ("allowed_protocols", "allowed_rules"):
-            if rules[field] is None:
-                del rules[field]
-        return json.dumps(rules)
-
-
-MOST_COUNTED = 2**63 - 1
-
-_COUNTS = (
-    *("min_corrupt_parties", "min_honest", "min_cohort", "min_cohort_change"),
-    *("max_dim", "max_message", "max_parties"),
-)
-"""Rules that are whole numbers."""
-
-
-def _check_names(field: str, names: object, known: tuple[str, ...]) -> None:
-    right = isinstance(names, Sequence) and not isinstance(names, str) and len(names) > 0
-    if not right or any(name not in known for name in names):  # type: ignore[attr-defined]
-        rule = f"{names!r} must be a list of some of {', '.join(known)}"
-        raise ConfigError(f"policy.{field}", rule)
 
 
 class Session(Shown):
@@ -192,11 +64,17 @@ class Session(Shown):
         self._zeros = ZerosLog(self.spec)
         warn_if_rarely_opened(self.spec)
         self._held: Round | BlindsumError | None = None
+        self._loop = Loop(self.spec, self._next_round, self._warn)
 
     def _shown(self) -> dict[str, object]:
         spec = self.spec
         size = f"{spec.protocol}, up to {spec.parties} parties, {spec.dim} coordinates"
         return {"party": self.name, "job": spec.job, "protocol": size, "hash": spec.hash}
+
+    @property
+    def parameters(self) -> Parameters:
+        """The hyperparameters of the job, the same at every party: ``train(net, **job.parameters)``."""
+        return self.spec.parameters
 
     def next_round(self, timeout: float | None = None) -> Round | None:
         """Wait for the next round; ``None`` if there will be no more.
@@ -240,6 +118,89 @@ class Session(Shown):
         current = Round(native, self.spec, self._clipping)
         self._zeros.look_at(current, native.model_version)
         return current
+
+    def model(self, timeout: float | None = None) -> Array | None:
+        """Wait for the next round and give the model that it starts from; ``None`` if there will be no more.
+
+        It begins a step of a loop of your own, and :meth:`aggregate` ends it. Until then it gives the same
+        model again.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait at most.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            Read-only, shape ``(dim,)``; empty where the job keeps no model (``model_update="none"``).
+
+        Raises
+        ------
+        blindsum.WaitTimeoutError
+            ``timeout`` is over; the call may be repeated.
+        blindsum.NetworkError, blindsum.RoundUnknown, blindsum.SessionClosedError
+            As for :meth:`next_round`. Rounds that this party takes no part in are logged and passed over.
+
+        Examples
+        --------
+        ::
+
+            while (model := job.model()) is not None:
+                update = train(model, data)
+                job.aggregate(update, weight=len(data))  # None where the round was lost
+        """
+        current = self._loop.begin(timeout)
+        return None if current is None else current.model
+
+    def aggregate(
+        self, update: object, weight: int = 1, *, timeout: float | None = None
+    ) -> RoundResult | None:
+        """Take part in the next round with an update, and wait for its result: one call for one step.
+
+        The round is that of :meth:`model`, or else the next one. Where the job adds means to a model, the
+        update must be a change of the model of that round, so call :meth:`model` first, or go on from the
+        ``model`` of the result before. Other threads may run meanwhile, as in ``await
+        asyncio.to_thread(job.aggregate, update)``.
+
+        Parameters
+        ----------
+        update, weight
+            As for :meth:`Round.submit`.
+        timeout
+            Seconds to wait at most, for the round and again for its result.
+
+        Returns
+        -------
+        RoundResult or None
+            ``None`` where the round was lost, which :attr:`lost` explains, or where there are no more rounds,
+            which :attr:`is_over` says. After a lost round the model is that of before.
+
+        Raises
+        ------
+        blindsum.InputError
+            An update or a weight that the job does not take; the call may be repeated with another one.
+        blindsum.SubmitError
+            The job adds means to a model, and the round has one that this session has not given out: call
+            :meth:`model`, and compute the update from that. Nothing was sent, and the round waits.
+        blindsum.WaitTimeoutError
+            ``timeout`` is over. The call may be repeated; what was handed in is not handed in twice.
+        blindsum.RoundUnknown
+            The update is out, and whether it counts is not known here.
+        blindsum.NetworkError, blindsum.SessionClosedError
+            As for :meth:`next_round`.
+        """
+        return self._loop.aggregate(update, weight, timeout)
+
+    @property
+    def lost(self) -> BlindsumError | None:
+        """Why the latest :meth:`aggregate` gave no result; ``None`` where it gave one, or the job is over."""
+        return self._loop.lost
+
+    @property
+    def is_over(self) -> bool:
+        """Whether :meth:`model` or :meth:`aggregate` was told that there are no more rounds."""
+        return self._loop.is_over
 
     @property
     def final_model(self) -> Array | None:
@@ -297,7 +258,9 @@ class Session(Shown):
             try:
                 yield found
             finally:
-                found.skip()
+                # A forked child leaves the loop of its parent without a word.
+                with suppress(ForkedError):
+                    found.skip()
             if found.lost is not None:
                 lost(found.lost)
             else:
@@ -320,6 +283,15 @@ class Session(Shown):
 
     def _warn(self, error: BlindsumError) -> None:
         logger.warning("job %r: lost a round: %s; waiting for the next one", self.spec.job, error)
+
+    @contextmanager
+    def left_on_error(self) -> Iterator[None]:
+        """Leave the job if the body raises."""
+        try:
+            yield
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
 
     def reload(self) -> None:
         """Read certificate, key, CA and revocation list again now.
@@ -350,11 +322,14 @@ class Session(Shown):
     ) -> None:
         # The coordinator is told what ended this party, and nothing of the error's text, which may show data.
         if kind is None or issubclass(kind, GeneratorExit):
-            self._native.close("closed")
+            why = "closed"
         elif issubclass(kind, KeyboardInterrupt | SystemExit):
-            self._native.close("stopped")
+            why = "stopped"
         else:
-            self._native.close(f"its program ended with {kind.__name__}")
+            why = f"its program ended with {kind.__name__}"
+        # In a forked child the session is that of the parent, which goes on.
+        with suppress(ForkedError):
+            self._native.close(why)
 
 
 OF_ONE_ROUND = (PolicyError, RoundAborted, Fault)
@@ -382,6 +357,7 @@ def join(
     give_up_after: float = 120.0,
     mask_memory: int = MASK_MEMORY,
     location: str = "",
+    layout: ModelLayout | Sequence[str] | None = None,
 ) -> Session:
     """Join a job at a coordinator, over mutual TLS.
 
@@ -418,9 +394,14 @@ def join(
     location
         Where the party is, in words of your own, at most 64 characters; ``""`` says nothing. The coordinator
         hears it. Rings with ``order = "location"`` stand in this order.
+    layout
+        This party's model: a ``ModelVector`` (:mod:`blindsum.torch`, ``.jax``, ``.sklearn``), or the lines of
+        its layout. A job of another model is refused; where the job binds no layout, one of another ``dim``.
 
     Raises
     ------
+    blindsum.LayoutError
+        The job is of another model than ``layout``; it names the first difference.
     blindsum.ConfigError
         A name that no job can have, or another argument that cannot be right; nothing was tried then.
     blindsum.IdentityError
@@ -442,6 +423,7 @@ def join(
     """
     if policy is not None and not isinstance(policy, Policy):
         raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
+    lines = None if layout is None else lines_of(layout)
     memory = checks.setting("mask_memory", mask_memory, 0, MOST_MASK_MEMORY)
     first, servers = addresses(url)
     checks.line("job", job)
@@ -459,7 +441,11 @@ def join(
         servers,
         checks.line("location", location),
     )
-    return Session(native)
+    session = Session(native)
+    if lines is not None:
+        with session.left_on_error():
+            check(lines, session.spec.layout, session.spec.dim)
+    return session
 
 
 def addresses(url: str | Sequence[str]) -> tuple[str, list[str]]:

@@ -130,7 +130,7 @@ def simulate(
     made_by = {
         "job_hash": spec.hash,
         "spec": spec.to_dict(),
-        "parameters": spec.parameters,
+        "chosen": spec.chosen,
         "scenario": {**scenario, "updates": "random" if vectors is None else "given"},
         "origin": origin(),
     }

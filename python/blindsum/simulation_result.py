@@ -239,7 +239,7 @@ class SimulationResult(Comparable, Shown):
         """The whole report as plain data, without ``mean`` and ``sum``.
 
         Where several rounds were asked for, ``rounds`` holds all of them, each with the key set-up that
-        came before it. ``spec``, ``job_hash`` and ``parameters`` are those of the job, ``scenario`` has the
+        came before it. ``spec``, ``job_hash`` and ``chosen`` are those of the job, ``scenario`` has the
         arguments of :func:`simulate` with the seed, and ``origin`` says by which version of this package, in
         which build, on which machine and when the numbers were made. :func:`simulate_again` repeats the
         simulation from a JSON file of all this.

@@ -14,7 +14,7 @@ from blindsum.display import Shown
 from blindsum.errors import SpecError
 from blindsum.options import ENCODINGS, PROTOCOLS, JobArguments, JobFields
 from blindsum.plan import Step
-from blindsum.tables import UNSET, Metric, Table, Tensor
+from blindsum.tables import UNSET, Metric, Parameters, Table, Tensor
 
 
 @dataclass(frozen=True, init=False)
@@ -37,14 +37,19 @@ class JobSpec(JobFields, Shown):
     >>> spec = JobSpec(protocol="plain", parties=10, dim=1000, encoding=Quantised(bits=16))
     >>> spec.word_bits
     20
-    >>> JobSpec(protocol=SecAggPlus(neighbours=60), parties=100, dim=1000).parameters["neighbours"]
+    >>> JobSpec(protocol=SecAggPlus(neighbours=60), parties=100, dim=1000).chosen["neighbours"]
     60
     """
 
     _checked: dict[str, Any] = field(init=False, repr=False, compare=False)
 
     def __init__(self, **fields: Unpack[JobArguments]) -> None:
-        said = {name: _plain(name, value) for name, value in fields.items() if value is not UNSET}
+        given = {name: value for name, value in fields.items() if value is not UNSET}
+        # A ModelVector has its lines there.
+        given |= (
+            {"layout": getattr(fields.get("layout"), "layout", given["layout"])} if "layout" in given else {}
+        )
+        said = {name: _plain(name, value) for name, value in given.items()}
         self._take(json.loads(_native.validate_job(_json(said))))
 
     @classmethod
@@ -177,7 +182,7 @@ class JobSpec(JobFields, Shown):
         return int(self._checked["packed_bytes"])
 
     @property
-    def parameters(self) -> dict[str, int]:
+    def chosen(self) -> dict[str, int]:
         """What the protocol chose where the job leaves it open, for a round of ``parties``.
 
         ``neighbours`` and ``threshold`` for ``secagg`` and ``secagg+``; for ``fssa`` and ``pss``
@@ -188,7 +193,7 @@ class JobSpec(JobFields, Shown):
         ``rows``, ``answers`` (that a verdict takes), ``quorum`` (signatures that confirm) and bounds of
         proofs: ``squared_norm``, ``largest_projection``.
         """
-        return {name: int(value) for name, value in self._checked["parameters"].items()}
+        return {name: int(value) for name, value in self._checked["chosen"].items()}
 
     @property
     def quorum(self) -> int:
@@ -257,11 +262,12 @@ class JobSpec(JobFields, Shown):
     def _shown(self) -> dict[str, object]:
         said = json.loads(self.to_json(said=True))
         options = {name: said.pop(name) for name in ("protocol", "encoding") if name in said}
-        chosen = ", ".join(f"{name} {value}" for name, value in self.parameters.items())
+        chosen = ", ".join(f"{name} {value}" for name, value in self.chosen.items())
         return {
             **{name: _option_text(value) for name, value in options.items()},
             **said,
             "metrics": ", ".join(f"{one.name} ({one.low:g} to {one.high:g})" for one in self.metrics) or None,
+            "layout": f"{len(self.layout)} tensors" if self.layout else None,
             "adversary": self.adversary,
             "chosen": chosen or None,
             "a sum needs": f"{self.quorum} survivors",
@@ -279,6 +285,7 @@ class JobSpec(JobFields, Shown):
                 options["tensors"] = tuple(Tensor(**tensor) for tensor in options["tensors"])
             spec[name] = tables[options.pop("name")](**options)
         spec["metrics"] = tuple(Metric(**metric) for metric in spec["metrics"])
+        spec["layout"], spec["parameters"] = tuple(spec["layout"]), Parameters(spec["parameters"])
         for name, value in [*spec.items(), ("_checked", checked)]:
             object.__setattr__(self, name, value)
 

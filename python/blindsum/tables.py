@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 UNSET: Any = None
 """An option that is not given: the core fills in its default."""
@@ -45,6 +46,44 @@ class Metric:
     name: str
     low: float
     high: float
+Parameter: TypeAlias = "bool | int | float | str | tuple[Parameter, ...]"
+"""A hyperparameter: a number, text, a truth value, or a tuple of these."""
+
+
+class Parameters(Mapping[str, Any]):
+    """The hyperparameters of a job: a read-only table that can be hashed, as the job can.
+
+    Lists of the job file are tuples here. ``train(net, **job.parameters)`` hands them on.
+
+    Examples
+    --------
+    >>> parameters = Parameters({"learning_rate": 0.1, "betas": [0.9, 0.999]})
+    >>> parameters["betas"]
+    (0.9, 0.999)
+    """
+
+    def __init__(self, entries: Mapping[str, Any]) -> None:
+        self._entries: dict[str, Parameter] = {name: _fixed(value) for name, value in entries.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._entries.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._entries)
+
+
+def _fixed(value: Any) -> Parameter:
+    """A value that nobody can change."""
+    return tuple(_fixed(item) for item in value) if isinstance(value, (list, tuple)) else value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -427,5 +427,5 @@ def test_a_printed_job_says_what_it_leaves_to_the_protocol(command, tmp_path):
     assert out.splitlines()[1:3] == ["# a sum is of at least 5 of 16 parties", "# bad: 2 with all parties"]
     status, out, _ = command("spec", str(job), "--json")
     told = json.loads(out)
-    assert (told["quorum"], told["parameters"]) == (5, {"bad": 2})
+    assert (told["quorum"], told["chosen"]) == (5, {"bad": 2})
     assert told["spec"]["min_parties"] == told["spec"]["protocol"]["bad"] == 0

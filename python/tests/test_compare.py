@@ -69,7 +69,7 @@ def test_a_row_has_the_numbers_of_its_simulation(table):
     row = next(row for row in found.rows if (row["protocol"], row["repeat"]) == ("flashe", 2))
     spec = bs.JobSpec.from_dict(json.loads(row["spec"]))
     assert spec == bs.JobSpec(protocol="flashe", parties=2, dim=20)
-    assert (row["job_hash"], json.loads(row["parameters"])) == (spec.hash, spec.parameters)
+    assert (row["job_hash"], json.loads(row["chosen"])) == (spec.hash, spec.chosen)
     result = bs.simulate(spec, drop=row["drop"], latency=0.02, seed=8)
     setup = result.key_setup
     assert row["seed"] == 8

@@ -69,7 +69,7 @@ def test_a_job_shows_what_was_said_and_what_follows():
     assert (found["parties"], found["dim"], found["hash"]) == ("100", "1000", spec.hash)
     assert found["a sum needs"] == f"{spec.quorum} survivors"
     assert found["a round of all may lose"] == "10 parties"
-    assert f"threshold {spec.parameters['threshold']}" in found["chosen"]
+    assert f"threshold {spec.chosen['threshold']}" in found["chosen"]
 
 
 def test_a_simulation_shows_whether_the_sum_is_exact_beside_what_was_clipped():

@@ -28,8 +28,8 @@ def test_what_follows_from_the_protocol():
     assert not any(step.input for step in setup)
     # Only the leader delivers the key, and which party that is the plan does not know.
     assert [step.speaker for step in setup[::2]] == ["parties", "few", "parties"]
-    assert job(masking="single").parameters == {"masks": 1}
-    assert job(masking="double").parameters == {"masks": 2}
+    assert job(masking="single").chosen == {"masks": 1}
+    assert job(masking="double").chosen == {"masks": 2}
     other = bs.JobSpec(protocol="secagg+", parties=6, dim=100)
     assert (other.key_setup_stages, other.hides_sum) == ((), False)
 
@@ -140,7 +140,7 @@ def test_simulate_shows_the_key_setup(capsys):
     assert "key set-up" in out
     assert all(stage in out for stage in STAGES)
     assert "5 of 6 parties hold the key of the job" in out
-    assert "parameters: masks 1" in out
+    assert "chosen: masks 1" in out
     assert main([*words, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["key_setup"]["holders"], report["survivors"]) == (5, 5)

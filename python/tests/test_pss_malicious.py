@@ -60,8 +60,8 @@ def test_where_the_norm_alone_is_bounded_the_tests_are_others():
 def test_norms_alone_bound_longer_vectors_with_more_bits():
     found = bs.simulate(norm_alone(dim=200_000, encoding=Quantised(bits=17, max_norm=1.0)))
     assert found.exact
-    assert norm_alone().parameters["largest_projection"] > 0
-    assert "largest_projection" not in spec().parameters
+    assert norm_alone().chosen["largest_projection"] > 0
+    assert "largest_projection" not in spec().chosen
 
 
 def test_five_parties_do_without_a_liar():

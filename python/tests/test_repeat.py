@@ -140,7 +140,7 @@ def test_a_report_says_everything_that_repeats_it(report):
     _, result = report(spec, drop=0.1, drop_at={"unmask": 1}, latency=0.25, rounds=2, seed=11, threads=2)
     found = result.to_dict()
     assert bs.JobSpec.from_dict(found["spec"]) == spec
-    assert (found["job_hash"], found["parameters"]) == (spec.hash, spec.parameters)
+    assert (found["job_hash"], found["chosen"]) == (spec.hash, spec.chosen)
     assert found["scenario"] == {
         "drop": 0.1,
         "drop_at": ["unmask:1"],

@@ -60,7 +60,7 @@ def test_what_follows_from_the_fields():
     spec = bs.JobSpec(**PLAIN, encoding=bs.Quantised(bits=16))
     assert spec.stages == ("input",)
     assert spec.input_stage == "input"
-    assert spec.parameters == {}
+    assert spec.chosen == {}
     assert spec.word_bits == 18
     assert spec.packed_bytes == -(-10 * 18 // 8)
     assert spec.quorum == 1
@@ -182,9 +182,9 @@ def test_protocols_can_all_be_specified():
 def test_what_protocols_choose() -> None:
     spec = bs.JobSpec(protocol="fssa", parties=100, dim=1009)
     chosen = {"threshold": 90, "packing": 78, "random": 12, "blocks": 13, "share_bytes": 4}
-    assert spec.parameters == chosen
-    assert spec.replace(protocol=bs.Fssa(packing=1)).parameters["blocks"] == 1009
-    assert spec.replace(protocol="secagg").parameters["neighbours"] == 99
+    assert spec.chosen == chosen
+    assert spec.replace(protocol=bs.Fssa(packing=1)).chosen["blocks"] == 1009
+    assert spec.replace(protocol="secagg").chosen["neighbours"] == 99
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, floor
 
 from .derive import framed_hash
@@ -80,6 +80,8 @@ class Job:
     input_deadline: float = 600.0
     model_update: str = "add"
     metrics: tuple[Metric, ...] = ()
+    layout: tuple[str, ...] = ()
+    parameters: dict[str, object] = field(default_factory=dict)
 
     def hash(self) -> bytes:
         """Hash of what the job says."""

@@ -23,6 +23,19 @@ OTHERS: dict[str, Option] = {
     "input_deadline": 1e6,
     "model_update": "replace",
     "metrics": (Metric("accuracy", 0.0, 1.0), Metric("loss_2.val-x", -0.5, 1e30)),
+    "layout": ("conv1.weight float32 2x1x3x2", "bn.weight float64 2", "scale bfloat16 1"),
+    "parameters": {
+        "learning_rate": 0.1,
+        "epochs": 3,
+        "offset": -7,
+        "nesterov": True,
+        "freeze": False,
+        "optimiser": "sgd",
+        "betas": [0.9, 0.999],
+        "stages": [[1, "warm"], []],
+        "one": 1.0,
+        "_Zeta9": 0,
+    },
     "neighbours": 30,
     "threshold": 31,
     "packing": 2,
@@ -101,6 +114,21 @@ FILES: dict[str, Job] = {
         protocol="plain", parties=3, dim=20, encoding="integers", min_parties=1, model_update="none"
     ),
     """\
+protocol = "plain"
+parties = 3
+layout = ["w float32 4x5"]
+
+[parameters]
+epochs = 2
+decay = 1e-4
+""": Job(
+        protocol="plain",
+        parties=3,
+        dim=20,
+        layout=("w float32 4x5",),
+        parameters={"epochs": 2, "decay": 1e-4},
+    ),
+    """\
 dim = 20
 parties = 6
 adversary = "semi-honest"
@@ -161,6 +189,17 @@ def refused() -> list[dict[str, object]]:
             (base | {"metrics": [{"name": "loss", "low": 0}]}, "metrics.0.high"),
             (base | {"metrics": [{"name": "loss", "low": "0", "high": 1}]}, "metrics.0.low"),
             (base | {"metrics": [{"name": "loss", "low": 0, "high": 1, "clip": 1}]}, "metrics.0.clip"),
+            (base | {"layout": "w float32 4"}, "layout"),
+            (base | {"layout": ["w float32 4", 5]}, "layout.1"),
+            (base | {"parameters": [1]}, "parameters"),
+            (base | {"parameters": {"a": None}}, "parameters.a"),
+            (base | {"parameters": {"a": {"b": 1}}}, "parameters.a"),
+            (base | {"parameters": {"a": [1, [None]]}}, "parameters.a.1.0"),
+            (base | {"parameters": {"9a": 1}}, "parameters.9a"),
+            (base | {"parameters": {"a-b": 1}}, "parameters.a-b"),
+            (base | {"parameters": {"a": 2**63}}, "parameters.a"),
+            (base | {"parameters": {"a": [[[[[1]]]]]}}, "parameters.a.0.0.0.0"),
+            ({"protocol": "plain", "parties": 3, "layout": ["w int8 4"]}, "layout.0"),
             ({"protocol": "plain", "dim": 4}, "parties"),
             ({"protocol": "plain", "parties": 3}, "dim"),
             ({"parties": 3, "dim": 4}, "protocol"),

@@ -10,7 +10,7 @@ from .derive import framed_hash
 if TYPE_CHECKING:
     from .job import Job
 
-Option = str | int | float | tuple[object, ...]
+Option = str | int | float | tuple[object, ...] | dict[str, object]
 
 PAILLIER: dict[str, Option] = {
     "key_bits": "2048",
@@ -39,6 +39,8 @@ COMMON: dict[str, Option | None] = {
     "input_deadline": 600.0,
     "model_update": "add",
     "metrics": (),
+    "layout": (),
+    "parameters": {},
 }
 PROTOCOLS: dict[str, dict[str, Option]] = {
     "plain": {},
@@ -95,6 +97,7 @@ def default_of(job: Job, name: str) -> Option | None:
 def dotted(job: Job) -> dict[str, Option]:
     """What differs from its default, by dotted name; the names of protocol and encoding always."""
     said = {name: getattr(job, name) for name in COMMON if getattr(job, name) != default_of(job, name)}
+    said |= {f"parameters.{name}": value for name, value in said.pop("parameters", {}).items()}
     for choice, tables in CHOICES.items():
         said[choice] = getattr(job, choice)
         for option, default in tables[said[choice]].items():
@@ -108,9 +111,14 @@ def said(job: Job) -> dict[str, object]:
     fields: dict[str, object] = {}
     for name, value in sorted(dotted(job).items()):
         choice, dot, option = name.partition(".")
-        written = [vars(entry) for entry in value] if isinstance(value, tuple) else value
+        written = value
+        if isinstance(value, tuple):
+            written = [entry if isinstance(entry, str) else vars(entry) for entry in value]
         if not dot:
             fields[name] = written
+            continue
+        if choice == "parameters":
+            fields.setdefault(choice, {})[option] = value
             continue
         chosen = fields[choice]
         table = chosen if isinstance(chosen, dict) else {"name": chosen}
@@ -129,10 +137,13 @@ def parts(value: object) -> list[bytes]:
     """Parts that a value adds to the hash, led by a letter for its kind."""
     if isinstance(value, str):
         return [b"t" + value.encode("utf-8")]
+    if isinstance(value, bool):
+        return [b"b" + bytes([value])]
     if isinstance(value, int):
-        return [b"n" + value.to_bytes(8, "big")]
+        return [b"n" + value.to_bytes(8, "big") if value >= 0 else b"i" + value.to_bytes(8, "big", signed=True)]
     if isinstance(value, float):
         return [b"r" + struct.pack(">d", value)]
-    assert isinstance(value, tuple)
-    entries = [part for entry in value for item in vars(entry).values() for part in parts(item)]
-    return [b"l" + len(value).to_bytes(8, "big"), *entries]
+    assert isinstance(value, (tuple, list))
+    # A tensor or a metric is its parts; anything else in a list is one.
+    items = [item for one in value for item in (vars(one).values() if hasattr(one, "__dict__") else [one])]
+    return [b"l" + len(value).to_bytes(8, "big"), *(part for item in items for part in parts(item))]

@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::orders::Terms;
 
+/// Most differences of an error: a layout may differ in each of its entries.
+const MAX_SHOWN: usize = 8;
+
 /// A field of a job specification with two values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
@@ -54,7 +57,7 @@ fn of_values(stored: &Value, given: &Value) -> Vec<Difference> {
     differs.filter(|it| it.stored != it.given).collect()
 }
 
-/// Every value by its path.
+/// Every value by its path; those of a list by their place.
 fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(fields) => {
@@ -64,6 +67,11 @@ fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, String>) {
                     path => format!("{path}.{name}"),
                 };
                 flatten(&path, value, into);
+            }
+        }
+        Value::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                flatten(&format!("{path}.{place}"), item, into);
             }
         }
         Value::String(text) => drop(into.insert(path.into(), text.clone())),
@@ -76,13 +84,13 @@ pub(crate) fn advice(differences: &[Difference]) -> String {
     if differences.is_empty() {
         return "give the job a new name or use another store".into();
     }
-    let shown: Vec<String> = differences.iter().map(Difference::to_string).collect();
+    let shown = differences.iter().map(Difference::to_string);
     let (may, may_not): (Vec<_>, Vec<_>) = differences.iter().partition(|it| it.may_change());
     let names = |of: &[&Difference]| {
-        let names: Vec<&str> = of.iter().map(|it| &*it.field).collect();
-        names.join(", ")
+        let names = of.iter().map(|it| it.field.clone());
+        listed(names, ", ")
     };
-    let mut advice = shown.join("; ");
+    let mut advice = listed(shown, "; ");
     if !may.is_empty() {
         advice += &format!(
             "; start with the stored value of {} and change it with `blindsum admin extend`",
@@ -96,6 +104,16 @@ pub(crate) fn advice(differences: &[Difference]) -> String {
         );
     }
     advice
+}
+
+/// The first of them, and how many there are besides.
+fn listed(all: impl ExactSizeIterator<Item = String>, between: &str) -> String {
+    let more = all.len().saturating_sub(MAX_SHOWN);
+    let mut list = all.take(MAX_SHOWN).collect::<Vec<_>>().join(between);
+    if more > 0 {
+        list += &format!("{between}and {more} more");
+    }
+    list
 }
 
 #[cfg(test)]
@@ -146,5 +164,37 @@ mod tests {
             "protocol.packing: none → 2",
         ];
         assert_eq!(found, all);
+    }
+
+    #[test]
+    fn entries_of_a_layout_and_hyperparameters_are_named_one_by_one() {
+        let stored = r#"{"layout": ["a float32 3", "b float32 2"], "parameters": {"epochs": 2}}"#;
+        let given = r#"{"layout": ["a float32 3"], "parameters": {"epochs": 3, "betas": [0.9]}}"#;
+        let value = |json: &str| serde_json::from_str::<Value>(json).unwrap();
+        let found = of_values(&value(stored), &value(given));
+        let found: Vec<String> = found.iter().map(Difference::to_string).collect();
+        let all = [
+            "layout.1: b float32 2 → none",
+            "parameters.betas.0: none → 0.9",
+            "parameters.epochs: 2 → 3",
+        ];
+        assert_eq!(found, all);
+    }
+
+    #[test]
+    fn of_many_differences_the_first_are_shown() {
+        let layout = |name: &str| JobSpec {
+            layout: (0..10)
+                .map(|place| format!("{name}{place} float32 1"))
+                .collect(),
+            dim: 10,
+            ..JobSpec::default()
+        };
+        let error = advice(&differences(&layout("a"), &layout("b")));
+        assert!(
+            error.contains("layout.7: a7 float32 1 → b7 float32 1; and 2 more"),
+            "{error}"
+        );
+        assert!(!error.contains("layout.8"), "{error}");
     }
 }

@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::network::{Pem, credentials};
+use crate::process::Home;
 use crate::wait::{abandonable, locked};
 
 /// Orders of an operator. Each call makes a connection of its own: orders are rare, and a coordinator may be started again
@@ -16,11 +17,15 @@ use crate::wait::{abandonable, locked};
 #[pyclass(frozen, module = "blindsum._native")]
 pub struct Admin(Arc<Line>);
 
+/// What it is called in errors.
+const ADMIN: &str = "connection to a coordinator";
+
 /// Where the coordinator is, and what makes connections to it.
 struct Line {
     url: String,
     credentials: Credentials,
     server_name: Option<String>,
+    home: Home,
     runtime: Mutex<Option<Runtime>>,
 }
 
@@ -39,6 +44,7 @@ pub fn admin_of(
         url,
         credentials,
         server_name,
+        home: Home::here(),
         runtime,
     })))
 }
@@ -83,6 +89,7 @@ impl Line {
 impl Admin {
     /// One job, or all where the name is empty, as a JSON array.
     fn describe(&self, py: Python<'_>, job: String) -> PyResult<String> {
+        self.0.home.check(py, ADMIN)?;
         let line = self.0.clone();
         let ask = move || line.ask(|runtime, admin| runtime.block_on(admin.describe(&job)));
         abandonable(py, ask)?.or_raise(py)
@@ -96,6 +103,7 @@ impl Admin {
         command: String,
         reason: String,
     ) -> PyResult<String> {
+        self.0.home.check(py, ADMIN)?;
         let line = self.0.clone();
         let ask = move || {
             line.ask(|runtime, admin| runtime.block_on(admin.order(&job, &command, &reason)))
@@ -105,6 +113,7 @@ impl Admin {
 
     /// Adds a job, its specification as JSON; gives what was done.
     fn add(&self, py: Python<'_>, spec: String, reason: String) -> PyResult<String> {
+        self.0.home.check(py, ADMIN)?;
         let line = self.0.clone();
         let ask = move || line.ask(|runtime, admin| runtime.block_on(admin.add(&spec, &reason)));
         abandonable(py, ask)?.or_raise(py)
@@ -112,6 +121,7 @@ impl Admin {
 
     /// Makes the coordinator read its files again; gives what it did, a line each.
     fn reload(&self, py: Python<'_>, reason: String) -> PyResult<String> {
+        self.0.home.check(py, ADMIN)?;
         let line = self.0.clone();
         let ask = move || line.ask(|runtime, admin| runtime.block_on(admin.reload(&reason)));
         abandonable(py, ask)?.or_raise(py)

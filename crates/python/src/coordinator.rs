@@ -21,10 +21,13 @@ use crate::errors::{OrRaise, raise};
 use crate::feed::{Feed, News};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
-use crate::process::HomeOnly;
+use crate::process::{Home, HomeOnly, begin_work, closed};
 use crate::spec::{read_fields, read_job};
 use crate::vectors::read_model;
 use crate::wait::{abandonable, locked, patiently};
+
+/// What it is called in errors.
+const COORDINATOR: &str = "coordinator";
 
 /// By whom orders are that the program gives which runs the coordinator, in what is recorded.
 const PROGRAM: &str = "program";
@@ -57,6 +60,7 @@ pub struct Coordinator {
     /// Where a drain is asked for: why, and how long a round may last.
     drains: mpsc::UnboundedSender<(String, Option<f64>)>,
     feed: Arc<Feed>,
+    home: Home,
     runtime: Mutex<HomeOnly<Runtime>>,
 }
 
@@ -83,6 +87,7 @@ pub fn serve(
     dashboard_token_file: Option<PathBuf>,
     choice: (String, u32),
 ) -> PyResult<Coordinator> {
+    begin_work(py)?;
     let settings = Settings {
         metrics,
         dashboard,
@@ -176,6 +181,7 @@ pub fn serve(
         stop,
         drains,
         feed,
+        home: Home::here(),
         runtime: Mutex::new(HomeOnly::new(runtime)),
     })
 }
@@ -244,9 +250,7 @@ async fn watch_over(
 impl Coordinator {
     /// The next status of the job (JSON), `""` where nothing came in time, `None` at the end.
     fn next_status(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
-        if !locked(&self.runtime).is_home() {
-            return Err(locked(&self.runtime).missing(py));
-        }
+        self.home.check(py, COORDINATOR)?;
         let timeout = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
         match patiently(py, Some(timeout), |at_most| self.feed.next(at_most))? {
             None => Ok(Some(String::new())),
@@ -256,12 +260,15 @@ impl Coordinator {
     }
 
     /// Reads certificate, key, CA and revocation list again.
-    fn reload(&self, py: Python<'_>) {
+    fn reload(&self, py: Python<'_>) -> PyResult<()> {
+        self.home.check(py, COORDINATOR)?;
         released(py, || self.reload.reload());
+        Ok(())
     }
 
     /// Orders something of the job, a command as JSON; gives what was done, for people.
     fn order(&self, py: Python<'_>, command: &str, reason: String) -> PyResult<String> {
+        self.home.check(py, COORDINATOR)?;
         let (command, job) = (read_command(command), self.job.clone());
         let command = command.map_err(|error| raise(py, "OrderError", ("value", error)))?;
         let order = Order {
@@ -273,7 +280,7 @@ impl Coordinator {
         let runtime = {
             let mut held = locked(&self.runtime);
             let runtime = held.get().map(|runtime| runtime.handle().clone());
-            runtime.ok_or_else(|| held.missing(py))?
+            runtime.ok_or_else(|| closed(py))?
         };
         let given = move || runtime.block_on(control.order(&job, order));
         let outcome = abandonable(py, given)?;
@@ -283,14 +290,18 @@ impl Coordinator {
     }
 
     /// Lets the round under way end, begins none, and ends; `next_status` says when that is done. Returns at once.
-    fn drain(&self, reason: String, within: Option<f64>) {
+    fn drain(&self, py: Python<'_>, reason: String, within: Option<f64>) -> PyResult<()> {
+        self.home.check(py, COORDINATOR)?;
         // A coordinator that has ended needs no drain.
         let _ = self.drains.send((reason, within));
+        Ok(())
     }
 
     /// Tells the parties and ends; `next_status` says when that is done.
-    fn stop(&self) {
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        self.home.check(py, COORDINATOR)?;
         self.stop.notify_one();
+        Ok(())
     }
 }
 
@@ -312,6 +323,9 @@ pub fn text(value: &impl serde::Serialize) -> PyResult<String> {
 impl Drop for Coordinator {
     fn drop(&mut self) {
         // Without waiting for its threads: this may run while the interpreter exits.
+        if !self.home.is_here() {
+            return;
+        }
         if let Some(runtime) = locked(&self.runtime).take() {
             runtime.shutdown_background();
         }

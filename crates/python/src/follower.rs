@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::errors::{OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
-use crate::process::HomeOnly;
+use crate::process::{Home, HomeOnly, begin_work};
 use crate::spec::{read_fields, read_job};
 use crate::wait::{abandonable, locked, patiently};
 
@@ -31,8 +31,12 @@ pub struct Follower {
     reload: Reload,
     stop: Arc<Notify>,
     ended: Mutex<Receiver<Result<(), NetError>>>,
+    home: Home,
     runtime: Mutex<HomeOnly<Runtime>>,
 }
+
+/// What it is called in errors.
+const SERVER: &str = "server";
 
 /// Starts such a server; parties can connect when this returns.
 #[pyfunction]
@@ -49,6 +53,7 @@ pub fn follow(
     results: Option<PathBuf>,
     metrics: Option<String>,
 ) -> PyResult<Follower> {
+    begin_work(py)?;
     let settings = Settings {
         metrics,
         ..Settings::default()
@@ -93,6 +98,7 @@ pub fn follow(
         reload,
         stop,
         ended: Mutex::new(ended),
+        home: Home::here(),
         runtime: Mutex::new(HomeOnly::new(runtime)),
     })
 }
@@ -117,9 +123,7 @@ async fn watch_over(
 impl Follower {
     /// Waits for the end; whether it has come.
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
-        if !locked(&self.runtime).is_home() {
-            return Err(locked(&self.runtime).missing(py));
-        }
+        self.home.check(py, SERVER)?;
         let timeout = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
         let ended = patiently(py, Some(timeout), |at_most| {
             match locked(&self.ended).recv_timeout(at_most) {
@@ -136,19 +140,26 @@ impl Follower {
     }
 
     /// Reads certificate, key, CA and revocation list again.
-    fn reload(&self, py: Python<'_>) {
+    fn reload(&self, py: Python<'_>) -> PyResult<()> {
+        self.home.check(py, SERVER)?;
         released(py, || self.reload.reload());
+        Ok(())
     }
 
     /// Ends the server; `wait` says when that is done.
-    fn stop(&self) {
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        self.home.check(py, SERVER)?;
         self.stop.notify_one();
+        Ok(())
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
         // Without waiting for its threads: this may run while the interpreter exits.
+        if !self.home.is_here() {
+            return;
+        }
         if let Some(runtime) = locked(&self.runtime).take() {
             runtime.shutdown_background();
         }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
-use crate::process::HomeOnly;
+use crate::process::{Home, HomeOnly, begin_work, closed};
 use crate::results::{read_only, round_result, unusable};
 use crate::spec::read_fields;
 use crate::vectors::{Vector, copied};
@@ -34,6 +34,7 @@ pub struct Party {
     spec: String,
     sums_fit_64_bits: bool,
     reload: Reload,
+    home: Home,
     party: Mutex<HomeOnly<party::Party>>,
 }
 
@@ -53,6 +54,7 @@ pub fn join(
     servers: Vec<String>,
     location: String,
 ) -> PyResult<Party> {
+    begin_work(py)?;
     let mut config = PartyConfig::new(url, job, credentials(pem).or_raise(py)?);
     config.server_name = server_name;
     config.policy = read_policy(py, policy)?;
@@ -69,6 +71,7 @@ pub fn join(
         spec,
         sums_fit_64_bits: party.job().encoding().sums_fit_64_bits(),
         reload: party.reload(),
+        home: Home::here(),
         party: Mutex::new(HomeOnly::new(party)),
     })
 }
@@ -82,6 +85,7 @@ impl Party {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.home.check(py, SESSION)?;
         let next = patiently(py, duration(timeout), |at_most| {
             let mut party = locked(&self.party);
             let Some(party) = party.get() else {
@@ -94,7 +98,7 @@ impl Party {
         })?;
         match next {
             None => Err(timed_out(py, timeout, "the next round")),
-            Some(None) => Err(locked(&self.party).missing(py)),
+            Some(None) => Err(closed(py)),
             Some(Some(Ok(NextRound::Round(round)))) => {
                 let round = Round::new(*round, self.sums_fit_64_bits);
                 Ok(Some(Bound::new(py, round)?.into_any()))
@@ -113,22 +117,26 @@ impl Party {
     }
 
     /// The last model of a job that is over, read-only; `None` before, and where it did not come here.
-    fn final_model<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+    fn final_model<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.home.check(py, SESSION)?;
         let model = released(py, || {
             let mut party = locked(&self.party);
             party.get().and_then(|party| party.final_model().cloned())
         });
-        model.map(|model| read_only(py, model.values()))
+        Ok(model.map(|model| read_only(py, model.values())))
     }
 
     /// Reads certificate, key, CA and revocation list again.
-    fn reload(&self, py: Python<'_>) {
+    fn reload(&self, py: Python<'_>) -> PyResult<()> {
+        self.home.check(py, SESSION)?;
         released(py, || self.reload.reload());
+        Ok(())
     }
 
     /// Leaves the job and tells the coordinator why: `"closed"`, `"stopped"`, or what failed. Nothing happens the second
     /// time.
-    fn close(&self, py: Python<'_>, why: String) {
+    fn close(&self, py: Python<'_>, why: String) -> PyResult<()> {
+        self.home.check(py, SESSION)?;
         let departure = match &*why {
             "closed" => Departure::Closed,
             "stopped" => Departure::Stopped,
@@ -141,8 +149,14 @@ impl Party {
                 party.leave(departure);
             }
         });
+        Ok(())
     }
 }
+
+/// What a party is called in errors.
+const SESSION: &str = "session";
+/// What a round is called in errors.
+const ROUND: &str = "session of the round";
 
 /// A round that the party takes part in.
 #[pyclass(frozen, module = "blindsum._native")]
@@ -156,6 +170,7 @@ pub struct Round {
     model_version: u64,
     model: Model,
     sums_fit_64_bits: bool,
+    home: Home,
     round: Mutex<HomeOnly<party::RoundHandle>>,
 }
 
@@ -167,6 +182,7 @@ impl Round {
             model_version: round.model().version(),
             model: round.model().clone(),
             sums_fit_64_bits,
+            home: Home::here(),
             round: Mutex::new(HomeOnly::new(round)),
         }
     }
@@ -180,11 +196,12 @@ impl Round {
     }
 
     /// Whether an update must be submitted; not after the round was abandoned.
-    fn needs_update(&self, py: Python<'_>) -> bool {
-        released(py, || {
+    fn needs_update(&self, py: Python<'_>) -> PyResult<bool> {
+        self.home.check(py, ROUND)?;
+        Ok(released(py, || {
             let mut round = locked(&self.round);
             round.get().is_some_and(|round| round.needs_update())
-        })
+        }))
     }
 
     /// Checks the update and the metrics, and hands a copy of them over: training may go on in the same memory.
@@ -195,6 +212,7 @@ impl Round {
         weight: u32,
         metrics: Metrics,
     ) -> PyResult<()> {
+        self.home.check(py, ROUND)?;
         let vector = Vector::borrow(update)?;
         let values = vector.values()?;
         let copy = released(py, || copied(values)).or_raise(py)?;
@@ -205,7 +223,7 @@ impl Round {
                 .map(|round| round.submit_with(copy, weight, &metrics))
         });
         match submitted {
-            None => Err(locked(&self.round).missing(py)),
+            None => Err(closed(py)),
             Some(Ok(())) => Ok(()),
             Some(Err(NetError::Job(JobError::Input(rule)))) => Err(unusable(py, values, &rule)),
             Some(Err(error)) => Err(error.into_py_err(py)),
@@ -214,6 +232,7 @@ impl Round {
 
     /// Waits for the result of the round: a `blindsum.RoundResult`.
     fn result<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.home.check(py, ROUND)?;
         let result = patiently(py, duration(timeout), |at_most| {
             let mut round = locked(&self.round);
             let Some(round) = round.get() else {
@@ -223,19 +242,21 @@ impl Round {
         })?;
         match result {
             None => Err(timed_out(py, timeout, "the result of the round")),
-            Some(None) => Err(locked(&self.round).missing(py)),
+            Some(None) => Err(closed(py)),
             Some(Some(result)) => round_result(py, result.or_raise(py)?, self.sums_fit_64_bits),
         }
     }
 
     /// Gives no update in the round, because it was refused for this reason, or because there is none.
-    fn skip(&self, py: Python<'_>, refused: Option<String>) {
+    fn skip(&self, py: Python<'_>, refused: Option<String>) -> PyResult<()> {
+        self.home.check(py, ROUND)?;
         let why = refused.map_or(Absence::SitsOut, Absence::Unusable);
         released(py, || {
             if let Some(round) = locked(&self.round).take() {
                 round.skip(why);
             }
         });
+        Ok(())
     }
 }
 

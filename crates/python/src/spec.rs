@@ -63,7 +63,7 @@ fn described(job: &Job) -> String {
             "party": memory(job, Task::Party),
         },
         "root": job.spec().root(),
-        "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
+        "chosen": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
         "max_weight": job.spec().encoding.max_weight(),
         "clip": job.spec().encoding.clip(),
         "max_error": job.encoding().max_error(),

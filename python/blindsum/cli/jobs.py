@@ -35,7 +35,7 @@ def add_spec_arguments(parser: argparse.ArgumentParser, own: Collection[str] = (
         action="append",
         default=[],
         metavar="OPTION=VALUE",
-        help="the same for any option, e.g. --set neighbours=20 --set clip=0.5",
+        help="the same for any option, e.g. --set neighbours=20 --set clip=0.5 --set parameters.epochs=3",
     )
 
 
@@ -45,12 +45,12 @@ def spec_from(options: argparse.Namespace, **defaults: Any) -> JobSpec:
     for name, _ in _options():
         value = getattr(options, f"job_{name}", None)
         if value is not None:
-            settings.append((name, value))
+            settings.append((name, _value(f"--{name.replace('_', '-')}", value)))
     for setting in options.set:
         name, equals, text = setting.partition("=")
         if not equals:
             raise ConfigError("--set", f"{setting!r} must be OPTION=VALUE")
-        settings.append((name, _value(name, text)))
+        settings.append((name, _value(f"--set {name}", text)))
     return JobSpec.from_settings(settings)
 
 
@@ -109,19 +109,19 @@ def _said_of(option: dict[str, Any]) -> str:
     names = names or option.get("oneOf", [{}])[0].get("enum", [])
     if names:
         text += f": {', '.join(names)}"
-    return text + (f"; default {option['default']}" if option.get("default", []) != [] else "")
+    return text + (f"; default {option['default']}" if option.get("default", []) not in ([], {}) else "")
 
 
-def _value(name: str, text: str) -> Any:
-    """Tensors are written in JSON; everything else the core reads."""
+def _value(argument: str, text: str) -> Any:
+    """Lists and tables are written in JSON; everything else the core reads."""
     if not text.startswith(("[", "{")):
         return text
     try:
         return _json(text)
     except ValueError as error:
-        raise ConfigError(f"--set {name}", f"must be JSON, not {text!r}: {error}") from error
+        raise ConfigError(argument, f"must be JSON, not {text!r}: {error}") from error
     except RecursionError as error:
-        raise ConfigError(f"--set {name}", f"its JSON {TOO_DEEP}") from error
+        raise ConfigError(argument, f"its JSON {TOO_DEEP}") from error
 
 
 def _json(text: str) -> Any:

@@ -22,8 +22,9 @@ from blindsum.metrics_text import metrics_text
 
 if TYPE_CHECKING:
     from blindsum.errors import BlindsumError, InputError, RoundUnknown
+    from blindsum.policy import Policy
     from blindsum.rounds import Leftover, Round, RoundResult
-    from blindsum.session import Policy, Session
+    from blindsum.session import Session
 
 MASK_MIB = 256
 LAST_WORD = 1.0
@@ -435,7 +436,7 @@ def policy_from(rules: list[str]) -> Policy:
     import dataclasses
 
     from blindsum.errors import ConfigError
-    from blindsum.session import Policy
+    from blindsum.policy import Policy
 
     names = [field.name for field in dataclasses.fields(Policy)]
     values: dict[str, Any] = {}

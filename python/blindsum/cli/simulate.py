@@ -258,9 +258,9 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
             print(f"party {one.party} showed nothing to those who accuse it, or was lost: {one.test}")
     if "rounds" in result.to_dict() and (wrong := _wrong_rounds(result)):
         print(f"rounds with a WRONG sum: {', '.join(map(str, wrong))}")
-    chosen = ", ".join(f"{name} {value}" for name, value in spec.parameters.items())
+    chosen = ", ".join(f"{name} {value}" for name, value in spec.chosen.items())
     if chosen:
-        print(f"parameters: {chosen}")
+        print(f"chosen: {chosen}")
     print(f"peak memory {console.bytes_text(result.peak_rss_bytes)}")
 
 

@@ -12,10 +12,10 @@ from blindsum.cli.files import named
 EXAMPLES = """\
 examples:
   blindsum spec job.toml            the whole job, with every default, and its hash, in TOML
-  blindsum spec job.toml --json     {"spec": {...}, "hash": "...", "quorum": 5, "parameters": {...}, ...}
+  blindsum spec job.toml --json     {"spec": {...}, "hash": "...", "quorum": 5, "chosen": {...}, ...}
   blindsum spec --schema            the JSON schema of job files (draft 2020-12)
 
-A field that is 0 may leave a number to the protocol. Comments, and "quorum" and "parameters", say which one
+A field that is 0 may leave a number to the protocol. Comments, and "quorum" and "chosen", say which one
 that is with all parties. The hash is what a party asks for with --policy job_hash=HASH.
 """
 
@@ -41,14 +41,14 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_SUM
     spec = spec_from_file(options.job, "JOB")
     if options.json:
-        names = ("hash", "quorum", "least_roster", "parameters", "server_memory", "memory")
+        names = ("hash", "quorum", "least_roster", "chosen", "server_memory", "memory")
         print(json.dumps({"spec": spec.to_dict()} | {name: getattr(spec, name) for name in names}))
         return EXIT_SUM
     print(f"# hash {spec.hash}")
     print(f"# a sum is of at least {spec.quorum} of {spec.parties} parties")
     if spec.least_roster > spec.quorum:
         print(f"# a round begins with at least {spec.least_roster}")
-    for name, number in spec.parameters.items():
+    for name, number in spec.chosen.items():
         print(f"# {name}: {number} with all parties")
     if spec.server_memory:
         print(f"# each of the three servers computes with up to {spec.server_memory} bytes")

@@ -67,7 +67,7 @@ COLUMNS = (
     Column("peak_bytes", int, "the most memory that the run's own process held"),
     Column("start_bytes", int, "memory that it held before the simulation began"),
     Column("stages", str, "JSON: what each stage cost"),
-    Column("parameters", str, "JSON: what the protocol chose: threshold, neighbours, …", True),
+    Column("chosen", str, "JSON: what the protocol chose: threshold, neighbours, …", True),
     Column("spec", str, "JSON: the whole job; where it is impossible, the settings that were asked for"),
     Column("job_hash", str, "hash of the job; empty where it is impossible", True),
     Column("jobs", int, "runs side by side, of which this was one"),

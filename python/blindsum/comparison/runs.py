@@ -43,7 +43,7 @@ def of_job(spec: JobSpec) -> dict[str, Any]:
     """The cells that a job has before it runs."""
     return {
         "bits": getattr(spec.encoding, "bits", None),
-        "parameters": plain_json(spec.parameters),
+        "chosen": plain_json(spec.chosen),
         "spec": plain_json(spec.to_dict()),
         "job_hash": spec.hash,
     }

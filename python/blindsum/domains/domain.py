@@ -21,8 +21,9 @@ from blindsum.domains.sums import LARGEST_WEIGHT, Rules
 from blindsum.domains.talk import Answer, Step, Talk
 from blindsum.errors import BlindsumError, ConfigError, DomainError, WaitTimeoutError
 from blindsum.pki import AnyPath, Identity
+from blindsum.policy import Policy
 from blindsum.rounds import Array, Round, logger
-from blindsum.session import OF_ONE_ROUND, OnLost, Policy, Session, join, settled
+from blindsum.session import OF_ONE_ROUND, OnLost, Session, join, settled
 from blindsum.spec import JobSpec
 
 

@@ -40,6 +40,9 @@ macro_rules! option_refusals {
     )+};
 }
 
+// After the macros, which it uses.
+mod models;
+
 #[test]
 fn case_24_rules_of_every_job() {
     for protocol in ProtocolName::ALL {

@@ -3,10 +3,10 @@
 use blindsum_protocol::options::{Table, Value};
 use blindsum_protocol::{
     Adversary, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, Fssa, Integers, JobSpec,
-    Masking, ModelUpdate, Mpc3, Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg,
-    SecAggPlus, SuiteName, TensorLayout,
+    Masking, ModelUpdate, Mpc3, Parameters, Plain, ProtocolChoice, Pss, Quantised, RoundingName,
+    SecAgg, SecAggPlus, SuiteName, TensorLayout,
 };
-use proptest::collection::vec;
+use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -109,6 +109,29 @@ fn encoding() -> impl Strategy<Value = EncodingChoice> {
     ]
 }
 
+fn parameters() -> impl Strategy<Value = Parameters> {
+    let single = prop_oneof![
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(|number| Value::Whole(number.into())),
+        real().prop_map(Value::Real),
+        ".{0,3}".prop_map(Value::Text),
+    ];
+    let list = vec(single.clone(), 0..3).prop_map(Value::List);
+    btree_map("[a-c_]{1,2}", prop_oneof![single, list], 0..4).prop_map(|entries| {
+        let table = Value::Table(entries.into_iter().collect());
+        let fields = [
+            ("protocol", Value::Text("plain".into())),
+            ("parties", Value::Whole(3)),
+            ("dim", Value::Whole(1)),
+        ];
+        let fields = fields.into_iter().chain([("parameters", table)]);
+        let fields = fields
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        JobSpec::read(&Value::Table(fields)).unwrap().parameters
+    })
+}
+
 prop_compose! {
     /// Any specification, most of them not valid: reading and hashing ask for no more.
     fn spec()(
@@ -116,11 +139,13 @@ prop_compose! {
         (parties, dim, job) in (0..9u32, any::<u64>(), select(vec!["job", "tumour", ""])),
         (adversary, suite, model_update) in (select(Adversary::ALL), select(SuiteName::ALL), select(ModelUpdate::ALL)),
         (min_parties, rounds) in (0..9u32, 0..3u32),
+        (layout, parameters) in (vec(".{0,3}", 0..3), parameters()),
         [corrupt, dropout, join_deadline, stage_deadline, input_deadline] in [real(), real(), real(), real(), real()],
     ) -> JobSpec {
         JobSpec {
             job: job.into(), protocol, encoding, parties, dim, adversary, suite, model_update, min_parties, rounds,
             corrupt, dropout, join_deadline, stage_deadline, input_deadline,
+            layout, parameters,
         }
     }
 }

@@ -18,6 +18,9 @@ pub use server::ServerMachine;
 /// The largest frame that a machine takes, in bytes.
 const LARGEST_FRAME: usize = 256 << 20;
 
+/// What a machine is called in errors. Two processes that went on from one state would use its keys and masks twice.
+const MACHINE: &str = "machine";
+
 /// The time on both clocks, in seconds: on one that never goes back, and since 1970-01-01 UTC.
 fn clocks(py: Python<'_>, now: f64, wall: f64) -> PyResult<Now> {
     let read = |name: &str, seconds: f64| {

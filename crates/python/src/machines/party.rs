@@ -17,12 +17,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::events::Event;
-use super::{LARGEST_FRAME, clocks};
+use super::{LARGEST_FRAME, MACHINE, clocks};
 use crate::coordinator::text;
 use crate::errors::{IntoPyErr, OrRaise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::party::read_policy;
+use crate::process::{Home, begin_work};
 use crate::results::{instance, unusable};
 use crate::system::{entropy, random};
 use crate::vectors::{Vector, copied};
@@ -37,6 +38,7 @@ pub struct PartyMachine {
     /// In DER.
     certificate: Vec<u8>,
     key: Arc<IdentityKey>,
+    home: Home,
     desk: Mutex<Desk>,
 }
 
@@ -73,6 +75,7 @@ impl PartyMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<Self> {
+        begin_work(py)?;
         let (identity, certificate) = credentials(pem).and_then(|c| c.party()).or_raise(py)?;
         let (name, key) = (identity.name.clone(), identity.key.clone());
         let records = match state {
@@ -111,6 +114,7 @@ impl PartyMachine {
             name,
             certificate,
             key,
+            home: Home::here(),
             desk: Mutex::new(desk),
         })
     }
@@ -123,13 +127,15 @@ impl PartyMachine {
 
     /// The job, JSON, once it is known.
     #[getter]
-    fn spec(&self) -> PyResult<Option<String>> {
+    fn spec(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.home.check(py, MACHINE)?;
         let desk = locked(&self.desk);
         desk.job.as_ref().map(|job| text(job.spec())).transpose()
     }
 
     /// There is a new connection.
     fn connected(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         let now = clocks(py, now, wall)?;
         released(py, || {
             let mut desk = locked(&self.desk);
@@ -143,6 +149,7 @@ impl PartyMachine {
 
     /// The connection has ended.
     fn lost(&self, py: Python<'_>, reason: String, now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         let now = clocks(py, now, wall)?;
         released(py, || {
             let mut desk = locked(&self.desk);
@@ -155,6 +162,7 @@ impl PartyMachine {
 
     /// A frame of the coordinator.
     fn receive(&self, py: Python<'_>, frame: &[u8], now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         let now = clocks(py, now, wall)?;
         let read = released(py, || {
             let frame = read_frame(frame)?;
@@ -168,6 +176,7 @@ impl PartyMachine {
 
     /// The caller waits for a round.
     fn want_round(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         self.give(py, Input::WantRound, now, wall)
     }
 
@@ -182,6 +191,7 @@ impl PartyMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         let now = clocks(py, now, wall)?;
         let vector = Vector::borrow(update)?;
         let values = vector.values()?;
@@ -205,6 +215,7 @@ impl PartyMachine {
 
     /// The caller has taken the result of a round.
     fn took(&self, py: Python<'_>, number: u64, now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         self.give(py, Input::Took(number), now, wall)
     }
 
@@ -217,17 +228,20 @@ impl PartyMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         let why = refused.map_or(Absence::SitsOut, Absence::Unusable);
         self.give(py, Input::Abandon { round: number, why }, now, wall)
     }
 
     /// The caller leaves the job.
     fn leave(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         self.give(py, Input::Leave(Departure::Closed), now, wall)
     }
 
     /// Time has passed.
     fn tick(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         let now = clocks(py, now, wall)?;
         released(py, || {
             let mut desk = locked(&self.desk);
@@ -239,32 +253,36 @@ impl PartyMachine {
 
     /// When to tick, on the clock that never goes back; none where there is no need.
     #[getter]
-    fn wake(&self) -> Option<f64> {
-        let Time(wake) = locked(&self.desk).machine.wake()?;
-        Some(wake.as_secs_f64())
+    fn wake(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        self.home.check(py, MACHINE)?;
+        let wake = locked(&self.desk).machine.wake();
+        Ok(wake.map(|Time(wake)| wake.as_secs_f64()))
     }
 
     /// Whether nothing more will come of it.
     #[getter]
-    fn is_over(&self) -> bool {
-        locked(&self.desk).machine.is_over()
+    fn is_over(&self, py: Python<'_>) -> PyResult<bool> {
+        self.home.check(py, MACHINE)?;
+        Ok(locked(&self.desk).machine.is_over())
     }
 
     /// What is to be sent, in this order; each frame is given once.
-    fn frames<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
-        let mut desk = locked(&self.desk);
-        let leaving = std::mem::take(&mut desk.leaving).into_iter();
-        leaving.map(|frame| PyBytes::new(py, &frame)).collect()
+    fn frames<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        self.home.check(py, MACHINE)?;
+        let leaving = std::mem::take(&mut locked(&self.desk).leaving).into_iter();
+        Ok(leaving.map(|frame| PyBytes::new(py, &frame)).collect())
     }
 
     /// What has happened; each event is given once.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.home.check(py, MACHINE)?;
         let events = std::mem::take(&mut locked(&self.desk).events).into_iter();
         events.map(|event| event.into_python(py)).collect()
     }
 
     /// All that must survive, sealed, and its mark: a `blindsum.machines.Suspended`. What was said may leave now.
     fn suspend<'py>(&self, py: Python<'py>, now: f64, wall: f64) -> PyResult<Bound<'py, PyAny>> {
+        self.home.check(py, MACHINE)?;
         let (now, mut rng) = (clocks(py, now, wall)?, random()?);
         let sealed = released(py, || {
             let mut desk = locked(&self.desk);

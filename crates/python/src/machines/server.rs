@@ -21,10 +21,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 
-use super::clocks;
+use super::{MACHINE, clocks};
 use crate::coordinator::text;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
+use crate::process::{Home, begin_work};
 use crate::results::instance;
 use crate::spec::read_job;
 use crate::system::entropy;
@@ -51,6 +52,7 @@ pub struct ServerMachine {
     anchor: Arc<TrustAnchor>,
     job: Arc<Job>,
     store: Arc<MemoryStore>,
+    home: Home,
     desk: Mutex<Desk>,
 }
 
@@ -92,6 +94,7 @@ impl ServerMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<Self> {
+        begin_work(py)?;
         let waits: Waits = serde_json::from_str(waits)
             .map_err(|error| raise(py, "ConfigError", ("waits", error.to_string())))?;
         let job = Arc::new(read_job(spec).or_raise(py)?);
@@ -145,6 +148,7 @@ impl ServerMachine {
             anchor,
             job,
             store,
+            home: Home::here(),
             desk: Mutex::new(desk.map_err(|error: JobError| error.into_py_err(py))?),
         })
     }
@@ -158,6 +162,7 @@ impl ServerMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<u64> {
+        self.home.check(py, MACHINE)?;
         let now = clocks(py, now, wall)?;
         let party = self
             .anchor
@@ -185,6 +190,7 @@ impl ServerMachine {
 
     /// A connection has ended.
     fn lost(&self, py: Python<'_>, link: u64, reason: String, now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         let now = clocks(py, now, wall)?;
         released(py, || {
             locked(&self.desk).lost(LinkId(link), reason, true, now)
@@ -201,6 +207,7 @@ impl ServerMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         let now = clocks(py, now, wall)?;
         released(py, || locked(&self.desk).receive(LinkId(link), frame, now));
         Ok(())
@@ -208,6 +215,7 @@ impl ServerMachine {
 
     /// Time has passed.
     fn tick(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         let now = clocks(py, now, wall)?;
         released(py, || {
             let mut desk = locked(&self.desk);
@@ -219,6 +227,7 @@ impl ServerMachine {
 
     /// The coordinator stops: everybody is told.
     fn stop(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
         let now = clocks(py, now, wall)?;
         released(py, || locked(&self.desk).give(Input::Stop, now));
         Ok(())
@@ -226,20 +235,23 @@ impl ServerMachine {
 
     /// When to tick, on the clock that never goes back; none where there is no need.
     #[getter]
-    fn wake(&self) -> Option<f64> {
-        let Time(wake) = locked(&self.desk).machine.wake()?;
-        Some(wake.as_secs_f64())
+    fn wake(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        self.home.check(py, MACHINE)?;
+        let wake = locked(&self.desk).machine.wake();
+        Ok(wake.map(|Time(wake)| wake.as_secs_f64()))
     }
 
     /// Where the job stands, JSON.
     #[getter]
-    fn status(&self) -> PyResult<String> {
+    fn status(&self, py: Python<'_>) -> PyResult<String> {
+        self.home.check(py, MACHINE)?;
         text(&*locked(&self.desk).machine.status())
     }
 
     /// All that must not be forgotten.
     #[getter]
     fn store<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.home.check(py, MACHINE)?;
         let name = &self.job.spec().job;
         let bytes = released(py, || self.store.to_bytes(name)).or_raise(py)?;
         Ok(PyBytes::new(py, &bytes.unwrap_or_default()))
@@ -247,6 +259,7 @@ impl ServerMachine {
 
     /// What is to be sent, in this order, as `blindsum.machines.Outgoing`; each frame is given once.
     fn frames<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.home.check(py, MACHINE)?;
         let leaving = std::mem::take(&mut locked(&self.desk).leaving).into_iter();
         let outgoing = |(link, frame): (u64, Bytes)| {
             let frame = PyBytes::new(py, &frame);
@@ -257,6 +270,7 @@ impl ServerMachine {
 
     /// What has happened; each event is given once.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.home.check(py, MACHINE)?;
         let events = std::mem::take(&mut locked(&self.desk).events).into_iter();
         let event = |event| match event {
             Event::LinkEnded(link, reason) => instance!(py, "blindsum.machines", "LinkEnded",

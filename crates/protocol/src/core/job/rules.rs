@@ -7,7 +7,7 @@ use blindsum_encode::{EncodingSpec, TensorSpec};
 use super::Job;
 use crate::core::options::check_each;
 use crate::core::plan::{Opens, Plan};
-use crate::core::spec::{Metric, check_metrics, check_names, places};
+use crate::core::spec::{Metric, check_layout, check_metrics, check_names, places};
 use crate::{JobSpec, SpecError};
 
 impl JobSpec {
@@ -23,6 +23,7 @@ impl JobSpec {
 
     fn check(self) -> Result<Job, SpecError> {
         check_each(&self)?;
+        check_layout(&self.layout, self.dim)?;
         check_each(self.protocol.table())?;
         check_each(self.encoding.table())?;
         self.encoding.view().check(&self)?;

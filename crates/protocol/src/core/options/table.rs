@@ -26,6 +26,10 @@ pub enum Kind {
     Tensors,
     /// A list of tables with `name`, `low` and `high`: the metrics of training.
     Metrics,
+    /// A list of lines with a name, an element type and a shape: the layout of a model.
+    Layout,
+    /// A free table of numbers, text, truth values and lists of these.
+    Parameters,
     /// One of these tables, chosen by its name.
     Tables(fn() -> Vec<Box<dyn Table>>),
 }
@@ -78,9 +82,13 @@ impl Kind {
                 _ => text_as_it_is(),
             },
             Self::Real => text.parse().map_or_else(|_| text_as_it_is(), Value::Real),
-            Self::Text | Self::OneOf(_) | Self::Tensors | Self::Metrics | Self::Tables(_) => {
-                text_as_it_is()
-            }
+            Self::Text
+            | Self::OneOf(_)
+            | Self::Tensors
+            | Self::Metrics
+            | Self::Layout
+            | Self::Parameters
+            | Self::Tables(_) => text_as_it_is(),
         }
     }
 }

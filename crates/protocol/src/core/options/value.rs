@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Value {
     /// JSON's null, which no option takes.
     Null,
-    /// A truth value, which no option takes.
+    /// A truth value, which only hyperparameters take.
     Bool(bool),
     /// A whole number.
     Whole(i128),

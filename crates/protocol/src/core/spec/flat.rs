@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::encodings::{EncodingChoice, EncodingName};
+use super::parameters::value_of;
 use super::{JobSpec, SpecError, places};
 use crate::ProtocolName;
 use crate::core::options::{Setting, Table, Value};
@@ -10,7 +11,7 @@ use crate::core::options::{Setting, Table, Value};
 impl JobSpec {
     /// Reads settings such as `neighbours` = `20`. Each belongs to the job, to the chosen protocol or to the chosen
     /// encoding, whichever has such an option; `protocol.neighbours` means the same as `neighbours`. Of two settings of
-    /// one option the later counts. Numbers may be given as text. If no encoding is named, `bits` above 32 means
+    /// one option the later counts. `parameters.epochs` = `3` sets a hyperparameter. Numbers may be given as text. If no encoding is named, `bits` above 32 means
     /// integers.
     ///
     /// # Errors
@@ -44,7 +45,12 @@ fn nested(settings: &[(String, Value)], chosen: &JobSpec) -> Result<Value, SpecE
     ];
     let mut fields = BTreeMap::new();
     let mut options: [BTreeMap<String, Value>; 2] = Default::default();
+    let mut parameters = BTreeMap::new();
     for (name, value) in settings {
+        if let Some((places::PARAMETERS, name)) = name.split_once('.') {
+            parameters.insert(name.to_owned(), parameter(value));
+            continue;
+        }
         let (table, name) = placed(name);
         if table.is_none()
             && let Some(typed) = typed(chosen, name, value)
@@ -68,7 +74,30 @@ fn nested(settings: &[(String, Value)], chosen: &JobSpec) -> Result<Value, SpecE
         let entries = [name].into_iter().chain(options).collect();
         fields.insert(field.into(), Value::Table(entries));
     }
+    add_parameters(&mut fields, parameters);
     Ok(Value::Table(fields.into_iter().collect()))
+}
+
+/// A hyperparameter as it was given: text becomes a number or a truth value where it reads as one.
+fn parameter(value: &Value) -> Value {
+    match value {
+        Value::Text(text) => value_of(text),
+        value => value.clone(),
+    }
+}
+
+/// Adds single hyperparameters to those of the whole table, where that was given as well.
+fn add_parameters(fields: &mut BTreeMap<String, Value>, single: BTreeMap<String, Value>) {
+    if single.is_empty() {
+        return;
+    }
+    let whole = fields
+        .entry(places::PARAMETERS.into())
+        .or_insert_with(|| Value::Table(Vec::new()));
+    if let Value::Table(entries) = whole {
+        entries.retain(|(name, _)| !single.contains_key(name));
+        entries.extend(single);
+    }
 }
 
 /// The table that a name may have before it, and the name alone.

@@ -5,6 +5,8 @@ pub(crate) mod encodings;
 mod entries;
 mod flat;
 mod metrics;
+mod layout;
+mod parameters;
 pub(crate) mod places;
 mod reading;
 mod said;
@@ -16,6 +18,10 @@ pub use crate::core::options::SpecError;
 pub(crate) use choices::{choose_table, chosen, set_all, whole_table};
 pub use metrics::Metric;
 pub(crate) use metrics::check_metrics;
+pub(crate) use layout::check_layout;
+pub(crate) use layout::{DTYPES, MAX_ENTRIES, MAX_ENTRY_NAME};
+pub(crate) use parameters::MAX_PARAMETERS;
+pub use parameters::Parameters;
 pub use tensors::TensorLayout;
 pub(crate) use tensors::check_names;
 pub use tolerance::{ceiling_of_fraction, floor_of_fraction};
@@ -43,7 +49,7 @@ table! {
         protocol: ProtocolChoice = ProtocolName::SecAggPlus.into();
         /// Largest number of parties in a round.
         parties: u32 = 3, within(1.0, MAX_PARTIES as f64);
-        /// Number of coordinates of an update.
+        /// Number of coordinates of an update; where a `layout` is given, it follows from that.
         dim: u64 = 1, within(1.0, MAX_DIM as f64);
         /// Name of the job, `[a-z0-9._-]{1,64}`, not of dots alone.
         job: String = "job".into(), fits("^(?!\\.+$)[a-z0-9._-]{1,64}$", is_name, "a name is 1 to 64 of a-z 0-9 . _ -, not of dots alone");
@@ -73,6 +79,11 @@ table! {
         /// What parties may report beside an update, such as an accuracy: its weighted mean over those that report it is a
         /// part of the result.
         metrics: Vec<Metric> = Vec::new();
+        /// The tensors of the model in the order of their coordinates, a line `NAME DTYPE SHAPE` for each, as in
+        /// `conv1.weight float32 16x1x3x3`; a scalar has the shape `1`. A party with another model refuses the job.
+        layout: Vec<String> = Vec::new();
+        /// Hyperparameters for the parties' programs: a free table of numbers, text, truth values and lists of these.
+        parameters: Parameters = Parameters::default();
     }
 }
 

@@ -6,6 +6,10 @@ use crate::core::options::{Declares, Kind, Table, listing};
 /// The choices of a job, by the names of their fields.
 pub(super) const PROTOCOL: &str = "protocol";
 pub(super) const ENCODING: &str = "encoding";
+/// The free table of hyperparameters.
+pub(super) const PARAMETERS: &str = "parameters";
+/// The field that `dim` follows from where it is not said.
+pub(super) const LAYOUT: &str = "layout";
 /// The one field whose default follows from another.
 pub(super) const MODEL_UPDATE: &str = "model_update";
 

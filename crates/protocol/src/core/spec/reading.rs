@@ -3,12 +3,14 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::whole_table;
-use super::{JobSpec, SpecError, places};
+use super::layout::elements;
+use super::{JobSpec, SpecError, places, whole_table};
 use crate::core::options::{Table, Value, expected};
 
-/// What a job must say: there is no default that could be meant.
-pub(super) const REQUIRED: [&str; 3] = [places::PROTOCOL, "parties", "dim"];
+/// What a job must say: there is no default that could be meant. `dim` may be left out where there is a layout.
+pub(super) const REQUIRED: [&str; 3] = [places::PROTOCOL, "parties", DIM];
+/// The number of coordinates.
+pub(super) const DIM: &str = "dim";
 
 impl JobSpec {
     /// Reads a job specification, with its fields in any order. Fields that are left out have their defaults.
@@ -32,7 +34,12 @@ impl JobSpec {
             }
         }
         let said = |name: &str| entries.iter().any(|(given, _)| given == name);
-        if let Some(missing) = REQUIRED.iter().find(|name| !said(name)) {
+        let follows = !said(DIM) && !spec.layout.is_empty();
+        if follows {
+            spec.dim = elements(&spec.layout)?;
+        }
+        let mut required = REQUIRED.iter().filter(|name| !(follows && **name == DIM));
+        if let Some(missing) = required.find(|name| !said(name)) {
             return Err(SpecError::new(*missing, "must be given"));
         }
         if !said(places::MODEL_UPDATE) {

@@ -16,7 +16,12 @@ impl JobSpec {
         for (dotted, value) in self.dotted() {
             match (dotted.split_once('.'), said.last_mut()) {
                 // What is chosen comes before its options, and they come before anything else.
-                (Some((_, option)), Some((_, chosen))) => add_option(chosen, option, value),
+                (Some((table, option)), Some((chosen, options))) if chosen == table => {
+                    add_option(options, option, value);
+                }
+                (Some((table, option)), _) => {
+                    said.push((table.into(), Value::Table(vec![(option.into(), value)])));
+                }
                 _ => said.push((dotted, value)),
             }
         }
@@ -35,7 +40,8 @@ impl JobSpec {
         blindsum_crypto::kdf::hash("blindsum job", &parts)
     }
 
-    /// What is said, by dotted names: `protocol` is the name of the protocol, `protocol.neighbours` its option.
+    /// What is said, by dotted names: `protocol` is the name of the protocol, `protocol.neighbours` its option,
+    /// `parameters.epochs` a hyperparameter.
     fn dotted(&self) -> BTreeMap<String, Value> {
         let choices = [
             (places::PROTOCOL, self.protocol.table()),
@@ -49,6 +55,13 @@ impl JobSpec {
                 _ => &default,
             };
             let is_choice = choices.iter().any(|(field, _)| *field == option);
+            if let (places::PARAMETERS, Value::Table(entries)) = (option, &value) {
+                let entries = entries.iter();
+                said.extend(
+                    entries.map(|(name, value)| (format!("{option}.{name}"), value.clone())),
+                );
+                continue;
+            }
             if !is_choice && (reading::REQUIRED.contains(&option) || !value.is(default)) {
                 said.insert(option.into(), value);
             }
@@ -93,6 +106,7 @@ fn push_parts(parts: &mut Vec<Vec<u8>>, value: &Value) {
     let led = |letter: u8, bytes: &[u8]| [&[letter], bytes].concat();
     match value {
         Value::Text(text) => parts.push(led(b't', text.as_bytes())),
+        Value::Whole(number @ ..0) => parts.push(led(b'i', &(*number as i64).to_be_bytes())),
         Value::Whole(number) => parts.push(led(b'n', &(*number as u64).to_be_bytes())),
         Value::Real(number) => parts.push(led(b'r', &number.to_bits().to_be_bytes())),
         Value::List(items) => {
@@ -103,7 +117,8 @@ fn push_parts(parts: &mut Vec<Vec<u8>>, value: &Value) {
         Value::Table(entries) => entries
             .iter()
             .for_each(|(_, value)| push_parts(parts, value)),
-        // No option has these.
-        Value::Null | Value::Bool(_) => {}
+        Value::Bool(truth) => parts.push(led(b'b', &[u8::from(*truth)])),
+        // No option has it.
+        Value::Null => {}
     }
 }

@@ -1,7 +1,9 @@
 //! The JSON schema of a job specification. The command line, Python's classes and the documentation of options are made
 //! from it.
 
-use super::{JobSpec, MAX_DIM, places, reading};
+use super::{
+    DTYPES, JobSpec, MAX_DIM, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PARAMETERS, places, reading,
+};
 use crate::core::options::{Bounds, Edge, Kind, OptionInfo, Rule, Table, Value};
 
 impl JobSpec {
@@ -12,6 +14,7 @@ impl JobSpec {
         let mut defs = vec![
             ("tensor".to_owned(), tensor()),
             ("metric".to_owned(), metric()),
+            ("parameter".to_owned(), parameter()),
         ];
         for (option, _) in spec.options() {
             if let Kind::Tables(tables) = option.kind {
@@ -20,7 +23,12 @@ impl JobSpec {
             }
         }
         let properties = properties(&spec, &reading::REQUIRED);
-        let required = reading::REQUIRED.map(text).to_vec();
+        let always = reading::REQUIRED
+            .iter()
+            .filter(|name| **name != reading::DIM);
+        let required = always.map(|name| text(name)).collect();
+        let either = [reading::DIM, places::LAYOUT]
+            .map(|name| object([("required", Value::List(vec![text(name)]))]));
         object([
             (
                 "$schema",
@@ -31,6 +39,7 @@ impl JobSpec {
             ("type", text("object")),
             ("properties", properties),
             ("required", Value::List(required)),
+            ("anyOf", Value::List(either.to_vec())),
             ("additionalProperties", Value::Bool(false)),
             ("$defs", Value::Table(defs)),
         ])
@@ -72,7 +81,7 @@ fn properties(table: &dyn Table, required: &[&str]) -> Value {
             property.push(("pattern".into(), text(pattern)));
         }
         if !required.contains(&option.name) && option.name != places::MODEL_UPDATE {
-            property.push(("default".into(), name_of(default)));
+            property.push(("default".into(), name_of(option.kind, default)));
         }
         (option.name.to_owned(), Value::Table(property))
     });
@@ -80,13 +89,13 @@ fn properties(table: &dyn Table, required: &[&str]) -> Value {
 }
 
 /// A default as it is written: a chosen table by its name.
-fn name_of(default: Value) -> Value {
-    match default {
-        Value::Table(entries) => entries
+fn name_of(kind: Kind, default: Value) -> Value {
+    match (kind, default) {
+        (Kind::Tables(_), Value::Table(entries)) => entries
             .into_iter()
             .find_map(|(name, value)| (name == "name").then_some(value))
             .unwrap_or(Value::Null),
-        other => other,
+        (_, other) => other,
     }
 }
 
@@ -122,6 +131,25 @@ fn kind(option: &OptionInfo) -> Vec<(String, Value)> {
             let items = object([("$ref", text("#/$defs/metric"))]);
             [of_type("array"), vec![("items".into(), items)]].concat()
         }
+        Kind::Layout => {
+            let items = object([
+                ("type", text("string")),
+                ("pattern", text(&entry_pattern())),
+            ]);
+            let most = Value::Whole(MAX_ENTRIES as i128);
+            let more = [("items".into(), items), ("maxItems".into(), most)];
+            [of_type("array"), more.to_vec()].concat()
+        }
+        Kind::Parameters => {
+            let names = object([("pattern", text("^[A-Za-z_][A-Za-z0-9_]{0,63}$"))]);
+            let values = object([("$ref", text("#/$defs/parameter"))]);
+            let more = [
+                ("propertyNames".into(), names),
+                ("additionalProperties".into(), values),
+                ("maxProperties".into(), Value::Whole(MAX_PARAMETERS as i128)),
+            ];
+            [of_type("object"), more.to_vec()].concat()
+        }
         Kind::Tables(tables) => {
             let tables = tables();
             let names = tables.iter().map(|table| text(table.name())).collect();
@@ -154,6 +182,26 @@ fn number(number: f64) -> Value {
         true => Value::Whole(number as i128),
         false => Value::Real(number),
     }
+}
+
+/// An entry of a layout, as a regular expression.
+fn entry_pattern() -> String {
+    let types = DTYPES.join("|");
+    format!(r"^\S{{1,{MAX_ENTRY_NAME}}} ({types}) [1-9][0-9]*(x[1-9][0-9]*)*$")
+}
+
+/// A hyperparameter.
+fn parameter() -> Value {
+    let types = ["boolean", "number", "string", "array"].map(text);
+    object([
+        ("title", text("Parameter")),
+        (
+            "description",
+            text("A hyperparameter: a number, text, a truth value, or a list of these."),
+        ),
+        ("type", Value::List(types.to_vec())),
+        ("items", object([("$ref", text("#/$defs/parameter"))])),
+    ])
 }
 
 /// The bounds of a tensor.
