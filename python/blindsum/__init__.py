@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     )
     from blindsum.spec import JobSpec, protocols
     from blindsum.tables import Tensor
+    from blindsum.training.record import StageCost, TrainingRecord, TrainingRound
+    from blindsum.training.report import report
     from blindsum.trees import flatten, unflatten
 
     __version__: str
@@ -127,6 +129,10 @@ _HOME = {
     "Step": "plan",
     "Tensor": "tables",
     "protocols": "spec",
+    "StageCost": "training.record",
+    "TrainingRecord": "training.record",
+    "TrainingRound": "training.record",
+    "report": "training.report",
     "__version__": "_native",
 }
 
@@ -169,6 +175,7 @@ __all__ = [
     "SessionClosedError",
     "SimulationResult",
     "SpecError",
+    "StageCost",
     "StageReport",
     "Step",
     "StoreError",
@@ -176,6 +183,8 @@ __all__ = [
     "Tally",
     "Tensor",
     "Timings",
+    "TrainingRecord",
+    "TrainingRound",
     "WaitTimeoutError",
     "__version__",
     "campaign",
@@ -183,6 +192,7 @@ __all__ = [
     "join",
     "join_domain",
     "protocols",
+    "report",
     "simulate",
     "simulate_again",
     "sweep",

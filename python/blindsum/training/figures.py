@@ -159,7 +159,7 @@ def time_figure(record: TrainingRecord) -> Figure:
         "time",
         "Time by stage",
         f"Seconds of each round by stage, {seconds_text(whole)} together: {', '.join(shares)}.",
-        "Stages wait for the slowest party that still counts. Training is in the stage in which parties send updates.",
+        "A stage lasts until its slowest answer that counts. Parties train in the stage of the updates.",
         traces,
         {"barmode": "stack", "yaxis": {"title": {"text": "seconds"}, "rangemode": "tozero"}},
     )
@@ -197,7 +197,14 @@ def deviation_figure(record: TrainingRecord) -> Figure | None:
         bound = _line(record, "plain", "what quantisation allows", [record.error_bound] * len(record.rounds))
         traces.append(bound | {"mode": "lines", "line": {"dash": "dash"}, "hovertemplate": "%{y:.2e}"})
         said += f", allowed {record.error_bound:.2e}"
-    layout = {"yaxis": {"type": "log", "title": {"text": "largest difference"}, "exponentformat": "power"}}
+    layout = {
+        "yaxis": {
+            "type": "log",
+            "title": {"text": "largest difference"},
+            "exponentformat": "power",
+            "dtick": 1,
+        }
+    }
     zeros = sum(value == 0 for value in known)
     note = f"{zeros} rounds have no deviation at all and no point on this logarithmic scale." if zeros else ""
     return Figure("deviation", "Deviation from the mean in the clear", f"{said}.", note, traces, layout)
@@ -266,7 +273,9 @@ def strip_figure(record: TrainingRecord) -> Figure:
         },
     }
     count = sum(len(one.lost) for one in record.rounds)
-    said = f"{len(parties)} parties over {len(record.rounds)} rounds, lost {count} times. The tables say who and why."
+    said = (
+        f"{len(parties)} parties, {len(record.rounds)} rounds, {count} dropouts. The tables say who and why."
+    )
     return Figure("strip", "Who was in the sum", said, "", [], layout, strip)
 
 

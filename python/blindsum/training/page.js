@@ -7,8 +7,12 @@ const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).tr
 const place = (figure) => document.getElementById(`chart-${figure.name}`);
 const config = {
   responsive: true,
+  displayModeBar: true,
   displaylogo: false,
-  modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+  // These and no others: Plotly has one that sends a chart to its makers.
+  modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
+  showSendToCloud: false,
+  plotlyServerURL: "",
 };
 
 /** A trace in the colour of its role. */
@@ -44,14 +48,15 @@ function layout(figure) {
   const axis = { gridcolor: colour("line"), zerolinecolor: colour("line"), linecolor: colour("line"), automargin: true };
   return {
     height: 300,
-    margin: { l: 56, r: 12, t: 34, b: 44 },
+    margin: { l: 56, r: 12, t: figure.traces.length > 1 ? 34 : 10, b: 44 },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("test") },
     hovermode: "x unified",
     bargap: 0.15,
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("quiet") },
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("text") }, align: "left" },
-    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
     showlegend: figure.traces.length > 1,
     ...figure.layout,
     xaxis: { ...axis, title: { text: "round", standoff: 8 }, range: span && [...span], showgrid: false, hoverformat: "d", unifiedhovertitle: { text: "round %{x}" } },

@@ -256,7 +256,7 @@ class TrainingRecord(Shown):
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """Names of all metrics of the parties and of the caller's evaluation, ``accuracy`` and ``loss`` first."""
+        """Names of the metrics of parties and of the caller's evaluation, ``accuracy`` and ``loss`` first."""
         names = {
             name for one in self.rounds for table in (one.metrics, one.test, one.plain_test) for name in table
         }

@@ -75,7 +75,7 @@ def page(record: TrainingRecord, command: str | None = None) -> str:
         "title": escape(f"{record.job}: training run"),
         "kind": escape(KINDS[record.kind]),
         "job": escape(record.job),
-        "ended": escape(f"{record.protocol}; {record.ended}"),
+        "ended": escape(f"Protocol {record.protocol}: {record.ended}."),
         "style": _filled(_file("page.css"), {"dark": _file("dark.css")}),
         "body": body,
         "footer": escape(
@@ -113,7 +113,7 @@ def _body(record: TrainingRecord, command: str | None) -> tuple[list[figures.Fig
         sections.headlines(record),
         html.section("Learning", _in_grid([html.chart(one) for one in metrics])),
         html.section("Parties", stacked),
-        html.section("Cost", _in_grid([html.chart(time), html.chart(traffic), sections.costs(record)])),
+        html.section("Cost", _in_grid([html.chart(time), html.chart(traffic)]), sections.costs(record)),
         html.section("Exactness", _in_grid([html.chart(one) for one in exact])),
         html.section("Privacy", html.chart(privacy)),
         html.section("The job", sections.the_job(record)),

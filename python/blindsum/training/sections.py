@@ -97,7 +97,9 @@ def _exactness(record: TrainingRecord) -> Card | None:
     worst, bound = max(known), record.error_bound
     if bound is None:
         return Card("Largest deviation", f"{worst:.1e}", "from the mean in the clear")
-    return Card("Largest deviation", f"{worst:.1e}", f"quantisation allows {bound:.1e}", worst <= bound)
+    is_good = worst <= bound
+    small = f"{'within' if is_good else 'MORE than'} what quantisation allows, {bound:.1e}"
+    return Card("Largest deviation", f"{worst:.1e}", small, is_good)
 
 
 def _privacy(record: TrainingRecord) -> Card | None:

@@ -46,7 +46,7 @@ def number_text(value: float | None) -> str:
 
 
 def rounds_text(numbers: Iterable[int], most: int = 30) -> str:
-    """Numbers of rounds, those in a row together: ``"3, 7–9"``; the first ones of many.
+    """Numbers of rounds, those in a row as first and last; the first ones of many.
 
     Parameters
     ----------
