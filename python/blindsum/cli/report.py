@@ -62,12 +62,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read and write."""
     from blindsum.training.report import check_charts
+    from blindsum.training.words import count_text
 
     _check_source(options)
     wanted = {"--out": options.out, "--csv": options.csv, "--jsonl": options.jsonl}
     if not any(wanted.values()):
         wanted["--out"] = DEFAULT
-    _check_files(wanted, [*inputs(options, "store", "job_file"), ("FILE", options.file)])
+    _check_files(wanted, [*inputs(options, "store", "job_file"), ("the run", options.file)])
     if wanted["--out"]:
         with named_as_flags(report="--out"):
             check_charts()
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         writers[option](path)
     sums = sum(one.outcome == "sum" for one in record.rounds)
     files = ", ".join(written.values())
-    print(f"job {record.job}: {len(record.rounds)} rounds, {sums} with a sum: {files}")
+    print(f"job {record.job}: {count_text(len(record.rounds), 'round')}, {sums} with a sum: {files}")
     return 0
 
 

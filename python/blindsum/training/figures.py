@@ -14,7 +14,7 @@ from typing import Any
 
 from blindsum.training.files import stage_sums
 from blindsum.training.record import TrainingRecord, TrainingRound
-from blindsum.training.words import UNITS, bytes_text, bytes_unit, number_text, seconds_text
+from blindsum.training.words import UNITS, bytes_text, bytes_unit, count_text, number_text, seconds_text
 
 FEW_ROUNDS = 120
 """So many rounds have bars and markers; more have areas and lines, which a browser draws faster."""
@@ -27,6 +27,9 @@ MAX_LABEL = 26
 
 MAX_LABELS = 30
 """Names beside the strip; of more parties every second or third."""
+
+HEIGHT = 300
+"""Of a chart, in pixels."""
 
 Trace = dict[str, Any]
 
@@ -61,9 +64,15 @@ class Figure:
     layout: dict[str, Any]
     strip: dict[str, Any] | None = field(default=None)
 
+    @property
+    def height(self) -> int:
+        """Its height, in pixels."""
+        return int(self.layout.get("height", HEIGHT))
+
     def data(self) -> dict[str, Any]:
         """What the page draws."""
-        return {"name": self.name, "traces": self.traces, "layout": self.layout, "strip": self.strip}
+        layout = self.layout | {"height": self.height}
+        return {"name": self.name, "traces": self.traces, "layout": layout, "strip": self.strip}
 
 
 def metric_figures(record: TrainingRecord) -> list[Figure]:
@@ -116,7 +125,7 @@ def _course(rounds: Sequence[TrainingRound], values: Sequence[float | None]) -> 
 
 
 def _without_sum(record: TrainingRecord) -> list[Trace]:
-    """Bands at the rounds that ended without a sum, with their reasons."""
+    """Bands at the rounds that ended without a sum; the strip and a table have their reasons."""
     lost = [one for one in record.rounds if one.outcome == "abort"]
     if not lost:
         return []
@@ -129,8 +138,7 @@ def _without_sum(record: TrainingRecord) -> list[Trace]:
         "width": 1,
         "yaxis": "y2",
         "opacity": 0.35,
-        "customdata": [_label(one.fault or "", 120) for one in lost],
-        "hovertemplate": "%{customdata}",
+        "hoverinfo": "skip",
     }
     return [band]
 
@@ -273,9 +281,8 @@ def strip_figure(record: TrainingRecord) -> Figure:
         },
     }
     count = sum(len(one.lost) for one in record.rounds)
-    said = (
-        f"{len(parties)} parties, {len(record.rounds)} rounds, {count} dropouts. The tables say who and why."
-    )
+    sizes = f"{count_text(len(record.rounds), 'round')}, {count_text(count, 'dropout')}"
+    said = f"{len(parties)} parties, {sizes}. The tables below say who and why."
     return Figure("strip", "Who was in the sum", said, "", [], layout, strip)
 
 

@@ -129,6 +129,9 @@ class _Line:
             raise self.wrong(field, "is missing")
         try:
             return read(self.table.pop(field))
+        except InputError:
+            # That of a field within this one.
+            raise
         except ValueError as error:
             raise self.wrong(field, str(error)) from error
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from blindsum.training.figures import Figure
+
+ONE_LINE = 5
+"""Cards in one line where there is room."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,10 @@ class Card:
 
 def cards(found: Iterable[Card]) -> str:
     """Headline numbers side by side."""
-    return f'<dl class="cards">{"".join(card.html() for card in found)}</dl>'
+    shown = [card.html() for card in found]
+    # Two lines of many, else all in one.
+    columns = len(shown) if len(shown) <= ONE_LINE else math.ceil(len(shown) / 2)
+    return f'<dl class="cards" style="--columns:{columns}">{"".join(shown)}</dl>'
 
 
 def section(title: str, *parts: str) -> str:
@@ -69,7 +76,8 @@ def chart(figure: Figure | None, below: str = "") -> str:
         return ""
     note = paragraph(figure.note)
     image = (
-        f'<div class="chart" id="chart-{figure.name}" role="img" aria-label="{escape(figure.summary)}"></div>'
+        f'<div class="chart" id="chart-{figure.name}" style="min-height:{figure.height}px" role="group" '
+        f'aria-label="{escape(figure.summary)}"></div>'
     )
     return (
         f'<figure class="card"><figcaption>{escape(figure.title)}</figcaption>{image}{below}{note}</figure>'

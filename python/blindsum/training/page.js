@@ -47,7 +47,6 @@ function heat({ parties, rounds, rows, lost, reasons, faults }) {
 function layout(figure) {
   const axis = { gridcolor: colour("line"), zerolinecolor: colour("line"), linecolor: colour("line"), automargin: true };
   return {
-    height: 300,
     margin: { l: 56, r: 12, t: figure.traces.length > 1 ? 34 : 10, b: 44 },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("test") },
     hovermode: "x unified",

@@ -104,7 +104,7 @@ def _body(record: TrainingRecord, command: str | None) -> tuple[list[figures.Fig
     exact = [figures.deviation_figure(record), figures.clipping_figure(record)]
     privacy = figures.privacy_figure(record)
     parties = (
-        html.chart(strip, sections.strip_key()),
+        html.chart(strip, sections.strip_key((strip.strip or {}).get("rows", ()))),
         sections.dropouts(record),
         sections.without_sum(record),
     )

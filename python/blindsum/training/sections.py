@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
@@ -13,10 +13,12 @@ from blindsum.training import html
 from blindsum.training.files import stage_sums
 from blindsum.training.html import Card
 from blindsum.training.record import TrainingRecord, TrainingRound
-from blindsum.training.words import bytes_text, number_text, rounds_text, seconds_text
+from blindsum.training.words import bytes_text, count_text, number_text, rounds_text, seconds_text
 
 MAX_ROWS = 400
 """Rows of the table of lost parties; the files have all of them."""
+
+NO_SPEC = "Not in this record: a store does not have it. `blindsum report --job-file FILE` shows it."
 
 _MORE = {"accuracy", "auc", "f1", "precision", "recall"}
 _LESS = {"loss", "error", "perplexity", "mae", "mse", "rmse"}
@@ -69,7 +71,7 @@ def _parties(record: TrainingRecord) -> Card:
     lost = sum(len(one.lost) for one in record.rounds)
     sizes = [len(one.survivors) for one in record.rounds if one.outcome == "sum"]
     small = f"{min(sizes)} to {max(sizes)} in a sum; " if sizes else ""
-    return Card("Parties", str(len(record.parties)), f"{small}{lost} dropouts")
+    return Card("Parties", str(len(record.parties)), f"{small}{count_text(lost, 'dropout')}")
 
 
 def _time(record: TrainingRecord) -> Card | None:
@@ -107,15 +109,20 @@ def _privacy(record: TrainingRecord) -> Card | None:
     return Card("Privacy spent", f"ε = {number_text(known[-1])}", "after the last round") if known else None
 
 
-def strip_key() -> str:
-    """The meaning of the colours of the strip."""
+def strip_key(rows: Iterable[str]) -> str:
+    """The meaning of the colours of the strip, those that are in one of its rows."""
+    marks = set("".join(rows))
     meanings = (
-        ("in-sum", "in the sum"),
-        ("lost", "lost"),
-        ("no-sum", "no sum"),
-        ("absent", "not in this round"),
+        ("+", "in-sum", "in the sum"),
+        ("-", "lost", "lost"),
+        ("o", "no-sum", "no sum"),
+        (".", "absent", "not in this round"),
     )
-    inside = "".join(f'<li><i style="background:var(--{role})"></i>{text}</li>' for role, text in meanings)
+    inside = "".join(
+        f'<li><i style="background:var(--{role})"></i>{text}</li>'
+        for mark, role, text in meanings
+        if mark in marks
+    )
     return f'<ul class="key">{inside}</ul>'
 
 
@@ -186,7 +193,7 @@ def _stage_rows(rounds: tuple[TrainingRound, ...]) -> Iterator[list[object]]:
 def the_job(record: TrainingRecord) -> str:
     """The specification and the hyperparameters."""
     agreed = list(_flat(record.spec))
-    spec = html.pairs(agreed) if agreed else html.paragraph("The specification is not in this record.")
+    spec = html.pairs(agreed) if agreed else html.paragraph(NO_SPEC)
     chosen = list(_flat(record.parameters))
     parameters = html.card("Hyperparameters", html.pairs(chosen)) if chosen else ""
     return html.grid(html.card("Job specification", spec), parameters)
@@ -236,7 +243,7 @@ def all_rounds(record: TrainingRecord) -> str:
     ]
     numbers = [place for place in range(len(header)) if place != 1]
     return html.folded(
-        f"All {len(rows)} rounds as a table", html.table(header, rows, numbers=numbers, kind="wide")
+        f"{count_text(len(rows), 'round')} as a table", html.table(header, rows, numbers=numbers, kind="wide")
     )
 
 

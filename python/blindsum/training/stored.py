@@ -9,6 +9,7 @@ from blindsum.errors import ConfigError, InputError
 from blindsum.origin import origin
 from blindsum.stores import stored_jobs, stored_model, stored_rounds
 from blindsum.training.record import Evaluate, StageCost, TrainingRound
+from blindsum.training.words import count_text
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
@@ -127,10 +128,10 @@ def _ended(status: Mapping[str, Any]) -> str:
     done, planned = status["rounds_done"], status["rounds"]
     match status["state"]:
         case "done":
-            return f"the job is done after {done} rounds"
+            return f"the job is done after {count_text(done, 'round')}"
         case "failed":
             return f"the job failed: {status['reason']}"
         case _:
-            of = f" of {planned}" if planned else ""
+            of = f" of {planned} planned" if planned else ""
             held = f"; {status['held']}" if status.get("held") else ""
-            return f"the job is not over: {done}{of} rounds are done{held}"
+            return f"the job is not over: {count_text(done, 'round')}{of} so far{held}"

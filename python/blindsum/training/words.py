@@ -45,6 +45,11 @@ def number_text(value: float | None) -> str:
     return f"{value:.2e}" if small or abs(value) >= 1e6 else f"{value:.4g}"
 
 
+def count_text(count: int, thing: str) -> str:
+    """How many there are: ``"1 round"``, ``"2 rounds"``."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
 def rounds_text(numbers: Iterable[int], most: int = 30) -> str:
     """Numbers of rounds, those in a row as first and last; the first ones of many.
 
