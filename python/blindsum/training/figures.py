@@ -95,7 +95,9 @@ def _metric(record: TrainingRecord, name: str, place: int) -> Figure:
         trace = _line(record, role, text, finite)
         trace["hovertemplate"] = "%{y:.4g}"
         if role == "plain":
-            trace["line"] = {"dash": "dash", "width": 1.5}
+            # It lies on the line of the test where the sum is as good: that is seen through its gaps.
+            trace |= {"line": {"dash": "dash", "width": 1.5}}
+            trace["mode"] = "lines" if len(record.rounds) > 1 else "markers"
         if role == "parties" and any(one.reported.get(name, 1.0) < 1 for one in record.rounds):
             trace["customdata"] = [one.reported.get(name) for one in record.rounds]
             trace["hovertemplate"] = "%{y:.4g}, by %{customdata:.0%} of the weight"
