@@ -112,6 +112,16 @@ def test_the_charts_library_sends_nothing(shown):
         assert forbidden not in own, forbidden
 
 
+def test_a_report_is_written_from_python(tmp_path):
+    bs.report(record(), tmp_path / "report.html", command="python analyse.py")
+    record().report(tmp_path / "again.html", command="python analyse.py")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text == (tmp_path / "again.html").read_text(encoding="utf-8")
+    assert "python analyse.py" in text
+    with pytest.raises(bs.ConfigError, match="path: '' must name a file"):
+        bs.report(record(), "")
+
+
 def test_what_parties_say_is_text(shown):
     assert len(shown.scripts) == 3
     assert any(HOSTILE in cell for row in shown.rows for cell in row)

@@ -297,6 +297,7 @@ def _line(record: TrainingRecord, role: str, text: str, values: Iterable[float |
         "x": [one.number for one in record.rounds],
         "y": list(values),
         "mode": "lines+markers" if few else "lines",
+        "line": {"width": 2 if few else 1.4},
     }
 
 

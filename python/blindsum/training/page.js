@@ -21,7 +21,7 @@ function coloured({ role, ...trace }) {
   if (trace.type === "bar") {
     return { ...trace, marker: { color: paint } };
   }
-  return { ...trace, line: { width: 2, ...trace.line, color: paint }, marker: { size: 5, color: paint }, fillcolor: paint };
+  return { ...trace, line: { ...trace.line, color: paint }, marker: { size: 5, color: paint }, fillcolor: paint };
 }
 
 /** The heat map of parties and rounds: 0 not in the round, 1 in the sum, 2 no sum, 3 lost. */
