@@ -113,7 +113,7 @@ def table(
         f"<tr>{''.join(_cell(place, one, right) for place, one in enumerate(row))}</tr>" for row in rows
     )
     body = f"<table{_named(kind)}><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
-    return f'<div class="scroll" role="region" aria-label="table" tabindex="0">{body}</div>'
+    return _scrolled(body)
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:
@@ -121,7 +121,12 @@ def pairs(rows: Iterable[tuple[str, object]]) -> str:
     lines = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>' for name, value in rows
     )
-    return f'<div class="scroll" role="region" aria-label="table" tabindex="0"><table class="pairs"><tbody>{lines}</tbody></table></div>'
+    return _scrolled(f'<table class="pairs"><tbody>{lines}</tbody></table>')
+
+
+def _scrolled(inside: str) -> str:
+    """A part that scrolls where it is long or wide, also by the keyboard."""
+    return f'<div class="scroll" role="region" aria-label="table" tabindex="0">{inside}</div>'
 
 
 def _cell(place: int, value: object, right: frozenset[int]) -> str:
