@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments interop etcd monitoring dashboard domains fuzz mutants docs site build release format clean \
+.PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains fuzz mutants docs site build release format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -80,6 +80,10 @@ monitoring: .state/debug ## A real Prometheus scrapes a coordinator: needs prome
 # Where there is no Chromium this fails and says so. What can be tested without is tested by `make test`.
 dashboard: .state/debug ## The dashboard in a browser, while a party is killed: needs chromium on the PATH, or CHROMIUM=PROGRAM
 	$(BIN)/pytest python/tests/dashboard_real.py
+
+# The same holds for the report.
+report: .state/debug ## The report of a training run in a browser without a network: needs chromium on the PATH, or CHROMIUM=PROGRAM
+	$(BIN)/pytest python/tests/report_real.py
 
 domains: .state/debug ## Learners of one organisation over torch.distributed; installs torch, 5 GB with CUDA on Linux
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra domains

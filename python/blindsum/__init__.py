@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     )
     from blindsum.spec import JobSpec, protocols
     from blindsum.tables import Metric, Tensor
+    from blindsum.training.record import StageCost, TrainingRecord, TrainingRound
+    from blindsum.training.report import report
     from blindsum.trees import flatten, unflatten
 
     __version__: str
@@ -133,6 +135,10 @@ _HOME = {
     "Metric": "tables",
     "Tensor": "tables",
     "protocols": "spec",
+    "StageCost": "training.record",
+    "TrainingRecord": "training.record",
+    "TrainingRound": "training.record",
+    "report": "training.report",
     "__version__": "_native",
 }
 
@@ -178,6 +184,7 @@ __all__ = [
     "SessionClosedError",
     "SimulationResult",
     "SpecError",
+    "StageCost",
     "StageReport",
     "Step",
     "StoreError",
@@ -185,6 +192,8 @@ __all__ = [
     "Tally",
     "Tensor",
     "Timings",
+    "TrainingRecord",
+    "TrainingRound",
     "WaitTimeoutError",
     "__version__",
     "campaign",
@@ -192,6 +201,7 @@ __all__ = [
     "join",
     "join_domain",
     "protocols",
+    "report",
     "simulate",
     "simulate_again",
     "sweep",

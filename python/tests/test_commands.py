@@ -138,7 +138,7 @@ def test_a_demonstration_says_first_what_is_missing(monkeypatch, tmp_path, capsy
     assert began == []
 
 
-@covers("status", "model", "faults", "backup", "spec", "serve", "join")
+@covers("status", "model", "report", "faults", "backup", "spec", "serve", "join")
 @pytest.mark.parametrize("protocol", bs.protocols())
 def test_a_job_of_every_protocol_is_looked_at(protocol, tmp_path, capsys):
     (tmp_path / "own_training.py").write_text(
@@ -153,6 +153,7 @@ def test_a_job_of_every_protocol_is_looked_at(protocol, tmp_path, capsys):
         last = list(cluster.statuses())[-1]
     assert (last["state"], last["rounds_done"]) == ("done", 2)
     store = ["--store", cluster.store]
+    files = ["--out", tmp_path / "report.html", "--jsonl", tmp_path / "run.jsonl"]
     for words, said in (
         (["status", *store], f"job job ({protocol}): done"),
         (["status", *store, "--json"], '"state": "done"'),
@@ -161,6 +162,8 @@ def test_a_job_of_every_protocol_is_looked_at(protocol, tmp_path, capsys):
         (["spec", tmp_path / "job.json"], f"# hash {spec.hash}"),
         (["spec", tmp_path / "job.json", "--json"], spec.hash),
         (["spec", "--schema"], '"$defs"'),
+        (["report", *store, "--job-file", tmp_path / "job.json", *files], "2 rounds, 2 with a sum"),
+        (["report", tmp_path / "run.jsonl", "--csv", tmp_path / "rounds.csv"], "2 rounds, 2 with a sum"),
         (["backup", *store, "--out", tmp_path / "copy.sqlite"], "copy of"),
         (["status", "--store", tmp_path / "copy.sqlite"], "done"),
     ):

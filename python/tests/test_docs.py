@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from training_records import record
 
 import blindsum as bs
 from blindsum.cli import main
@@ -286,6 +287,7 @@ def tumour(place, partner, tmp_path, monkeypatch):
         )
     (tmp_path / "ca.pem").write_text((place.folder / "ca.pem").read_text())
     monkeypatch.chdir(tmp_path)
+    record().to_jsonl("run.jsonl")
     job = tomllib.loads(FILES["job.toml"])
     started = []
 

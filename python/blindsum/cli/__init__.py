@@ -29,6 +29,7 @@ SUBCOMMANDS = {
     "status": "print the state of the jobs in a coordinator's store",
     "admin": "show the jobs of a running coordinator, and give it orders",
     "watch": "watch the jobs of a running coordinator in a terminal",
+    "report": "write the report of a training run: a page, a table, JSON lines",
     "model": "write a job's model out of a coordinator's store",
     "faults": "list faults with their culprits, and write the evidence",
     "backup": "copy a coordinator's store, also while it is used",

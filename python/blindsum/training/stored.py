@@ -1,0 +1,137 @@
+"""The record of a job, from a coordinator's store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from blindsum.errors import ConfigError, InputError
+from blindsum.origin import origin
+from blindsum.stores import stored_jobs, stored_model, stored_rounds
+from blindsum.training.record import Evaluate, StageCost, TrainingRound
+from blindsum.training.words import count_text
+
+if TYPE_CHECKING:
+    from blindsum.pki import AnyPath
+    from blindsum.spec import JobSpec
+
+MOST_ROUNDS = 2**32 - 1
+"""All rounds of a store."""
+
+OVER = ("done", "aborted")
+"""States of rounds that have ended."""
+
+
+def record_fields(
+    store: AnyPath, job: str | None, spec: JobSpec | None, evaluate: Evaluate | None
+) -> dict[str, Any]:
+    """The fields of :class:`TrainingRecord` that a store gives; see :meth:`TrainingRecord.from_store`."""
+    jobs = {one["job"]: one for one in stored_jobs(store)}
+    name = _name(list(jobs), job)
+    if spec is not None and spec.job != name:
+        raise ConfigError("spec", f"is of job {spec.job}, must be of job {name}, whose rounds are asked for")
+    status = jobs[name]
+    reports = stored_rounds(store, name, MOST_ROUNDS)
+    over = [one for one in reports if one["state"] in OVER]
+    tests = {} if evaluate is None else _tests(store, name, over, evaluate)
+    agreed = {} if spec is None else spec.to_dict()
+    rounds = [(one["key_setup"], _round(one, tests)) for one in over]
+    return {
+        "kind": "job",
+        "job": name,
+        "protocol": status["protocol"],
+        "spec": agreed,
+        "parameters": agreed.get("parameters", {}),
+        "origin": origin(),
+        "rounds": tuple(one for key_setup, one in rounds if not key_setup),
+        "ended": _ended(status),
+        "error_bound": None if spec is None else spec.max_error,
+        "key_setups": tuple(one for key_setup, one in rounds if key_setup),
+    }
+
+
+def _name(names: list[str], asked: str | None) -> str:
+    name = names[0] if asked is None and len(names) == 1 else asked
+    if name is None or name not in names:
+        raise ConfigError("job", f"give one of the store's jobs: {', '.join(names) or 'it has none'}")
+    return name
+
+
+def _round(report: Mapping[str, Any], tests: Mapping[int, dict[str, float]]) -> TrainingRound:
+    """The report of a round as the record has it. Reports of earlier versions lack metrics."""
+    is_sum = report["state"] == "done"
+    metrics = report.get("metrics", {})
+    return TrainingRound(
+        number=report["number"],
+        outcome="sum" if is_sum else "abort",
+        survivors=tuple(report["survivors"]),
+        lost={
+            name: f"{stage['name']}: {reason}"
+            for stage in report["stages"]
+            for name, reason in stage["dropped"].items()
+        },
+        seconds=report["seconds"],
+        stages=tuple(_stage(stage) for stage in report["stages"]),
+        metrics={name: metric["value"] for name, metric in metrics.items()},
+        reported={name: metric["share"] for name, metric in metrics.items()},
+        test=tests.get(report["model_version"] + 1, {}) if is_sum and not report["key_setup"] else {},
+        plain_test={},
+        deviation=None,
+        clipped=None,
+        fault=None if is_sum else report["reason"],
+        model_version=report["model_version"],
+        roster=tuple(report["parties"]),
+    )
+
+
+def _stage(stage: Mapping[str, Any]) -> StageCost:
+    traffic = stage["bytes"].values()
+    return StageCost(
+        name=stage["name"],
+        seconds=stage["seconds"],
+        up=sum(one["up"] for one in traffic),
+        down=sum(one["down"] for one in traffic),
+    )
+
+
+def _tests(
+    store: AnyPath, job: str, over: list[dict[str, Any]], evaluate: Evaluate
+) -> dict[int, dict[str, float]]:
+    """The caller's numbers for each model after a sum that the store still has, by its version."""
+    versions = [one["model_version"] + 1 for one in over if one["state"] == "done" and not one["key_setup"]]
+    found = {}
+    # The latest ones are there; before the first that is not, none is.
+    for version in reversed(versions):
+        model = stored_model(store, job, version)
+        if model is None:
+            break
+        found[version] = _numbers(version, evaluate(model))
+    return found
+
+
+def _numbers(version: int, given: object) -> dict[str, float]:
+    where = f"evaluate: what it gives for version {version} of the model"
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"{where} must be numbers by their names, e.g. {{'accuracy': 0.9}}, not a {type(given).__name__}"
+        )
+    numbers = {}
+    for name, value in given.items():
+        try:
+            numbers[str(name)] = float(value)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{where}, {name}: {type(value).__name__} is no number; give a float") from error
+    return numbers
+
+
+def _ended(status: Mapping[str, Any]) -> str:
+    done, planned = status["rounds_done"], status["rounds"]
+    match status["state"]:
+        case "done":
+            return f"the job is done after {count_text(done, 'round')}"
+        case "failed":
+            return f"the job failed: {status['reason']}"
+        case _:
+            of = f" of {planned} planned" if planned else ""
+            held = f"; {status['held']}" if status.get("held") else ""
+            return f"the job is not over: {count_text(done, 'round')}{of} so far{held}"
