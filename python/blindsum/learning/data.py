@@ -174,7 +174,7 @@ SOURCES: Mapping[str, Source] = {
         "Fashion-MNIST",
         "60,000 and 10,000",
         "MIT",
-        "github.com/zalandoresearch/fashion-mnist or Debian's package dataset-fashion-mnist",
+        "github.com/zalandoresearch/fashion-mnist, or Debian's dataset-fashion-mnist",
         _both("train-images-idx3-ubyte*", "train-labels-idx1-ubyte*", test="t10k"),
         _idx(FASHION_NAMES),
         "/usr/share/datasets/fashion-mnist",
@@ -208,7 +208,7 @@ SOURCES: Mapping[str, Source] = {
     ),
     "femnist": Source(
         "FEMNIST, as LEAF writes it",
-        "by LEAF's options; 805,263 in all",
+        "805,263 in all",
         "public domain (NIST Special Database 19)",
         "leaf.cmu.edu",
         _both("train/*.json", test="test"),
@@ -216,7 +216,7 @@ SOURCES: Mapping[str, Source] = {
     ),
     "shakespeare": Source(
         "Shakespeare, as LEAF writes it",
-        "by LEAF's options; 4,226,158 in all",
+        "4,226,158 in all",
         "public domain (Project Gutenberg)",
         "leaf.cmu.edu",
         _both("train/*.json", test="test"),
@@ -226,7 +226,7 @@ SOURCES: Mapping[str, Source] = {
         "Human Activity Recognition Using Smartphones",
         "7,352 and 2,947",
         "CC BY 4.0",
-        "UCI Machine Learning Repository, data set 240",
+        "archive.ics.uci.edu/dataset/240",
         _both(
             "train/X_train.txt",
             "train/y_train.txt",

@@ -125,9 +125,9 @@ def skewed(labels: ArrayLike, parties: int, *, share: float, seed: Seed, minimum
 
     All parties have equally many examples (sizes differ by one at most). With at least as many parties as
     labels each party has one label of its own, in turns. With fewer parties each has several, in turns as
-    well, and the share is that of all of them together. Parties come in their order: if a party's own labels have
-    fewer examples left than its share, it gets all of these, and is filled up. This is the rule of the thesis
-    of mpc3 (4.5.2).
+    well, and the share is that of all of them together. Parties come in their order: if a party's own labels
+    have fewer examples left than its share, it gets all of these, and is filled up. This is the rule of the
+    thesis of mpc3 (4.5.2).
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def by_user(users: ArrayLike, parties: int | None = None, *, seed: Seed, minimum
 def partition(
     form: str,
     labels: ArrayLike,
-    parties: int,
+    parties: int | None,
     *,
     seed: Seed,
     users: ArrayLike | None = None,
@@ -281,7 +281,7 @@ def partition(
     labels
         The label of each example, shape ``(n,)``.
     parties
-        How many parties there are.
+        How many parties there are; with ``by-user`` ``None`` means one for each user.
     seed
         What ``numpy.random.default_rng`` takes.
     users
@@ -299,6 +299,8 @@ def partition(
     blindsum.ConfigError
         There is no such rule, or it does not fit the data.
     """
+    if parties is None and form != "by-user":
+        raise ConfigError("parties", f"must be given for {form!r}: only by-user knows how many there are")
     name, colon, text = form.partition(":")
     rest: dict[str, Any] = {"seed": seed, "minimum": minimum}
     if name in _NUMBERS and (colon or name == "shards"):
@@ -307,7 +309,7 @@ def partition(
             rest[field] = _read(form, text, whole=name == "shards")
         return rule(labels, parties, **rest)
     if form == "iid":
-        return iid(labels, parties, **rest)
+        return iid(labels, parties, **rest)  # type: ignore[arg-type]
     if form != "by-user":
         raise ConfigError("partition", f"{form!r} must be one of {', '.join(FORMS)}")
     if users is None:

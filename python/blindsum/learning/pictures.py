@@ -16,6 +16,8 @@ from blindsum.learning.partitions import Indices, label_counts
 
 MAX_BARS = 20
 """Labels that are drawn as bars, each in a colour; more are drawn as a map."""
+MAX_GAPS = 100
+"""Parties between which there are gaps; the gaps of more would hide the bars."""
 
 
 def check_drawing() -> None:
@@ -68,6 +70,7 @@ def draw(
     check_drawing()
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     found, counts = label_counts(labels, parts)
     shown = [str(label) if names is None else names[label] for label in found]
@@ -75,6 +78,7 @@ def draw(
         figure = Figure(figsize=(8, 4), layout="constrained")
         axes = figure.subplots()
         (_bars if len(shown) <= MAX_BARS else _map)(figure, axes, shown, counts)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set(xlabel="party", title=title, xlim=(-0.5, len(parts) - 0.5))
         figure.savefig(checks.path("path", path), format="svg", metadata={"Date": None})
 
@@ -89,7 +93,8 @@ def _bars(figure: Any, axes: Any, names: Sequence[str], counts: Indices) -> None
     for label, name in enumerate(names):
         low = tops[:, label] - counts[:, label]
         axes.stairs(tops[:, label], edges, baseline=low, fill=True, color=colours(label), label=name)
-    axes.vlines(edges[1:-1], 0, 1, transform=axes.get_xaxis_transform(), color="white", linewidth=0.5)
+    if len(counts) <= MAX_GAPS:
+        axes.vlines(edges[1:-1], 0, 1, transform=axes.get_xaxis_transform(), color="white", linewidth=0.5)
     axes.set_ylabel("examples")
     figure.legend(loc="outside right upper", fontsize="small", reverse=True)
 
@@ -97,5 +102,5 @@ def _bars(figure: Any, axes: Any, names: Sequence[str], counts: Indices) -> None
 def _map(figure: Any, axes: Any, names: Sequence[str], counts: Indices) -> None:
     """One column a party, one row a label: the darker, the more examples."""
     image = axes.imshow(counts.T, aspect="auto", interpolation="nearest", cmap="Blues", origin="lower")
-    axes.set_ylabel(f"label, {names[0]!r} to {names[-1]!r}")
+    axes.set_ylabel(f"label, {len(names)} from {names[0]!r} to {names[-1]!r}")
     figure.colorbar(image, label="examples")
