@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -338,7 +339,7 @@ def _vit(shape: Shape, classes: int, weights: str | os.PathLike[str]) -> Any:
         path = checks.path("weights", weights)
         try:
             net.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-        except (OSError, EOFError, RuntimeError, TypeError, AttributeError, pickle.UnpicklingError) as error:
+        except _UNREADABLE as error:
             text = " ".join(str(error).split())[:200]
             raise DataError(path, f"it holds no weights of torchvision's vit_b_16: {text}") from error
     net.requires_grad_(False)
@@ -346,6 +347,20 @@ def _vit(shape: Shape, classes: int, weights: str | os.PathLike[str]) -> Any:
     if (height, width) == (VIT_SIDE, VIT_SIDE):
         return net
     return nn.Sequential(nn.Upsample(size=(VIT_SIDE, VIT_SIDE), mode="bilinear"), net)
+
+
+_UNREADABLE = (
+    pickle.UnpicklingError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+"""What torch raises over a file that is damaged, or holds something else."""
 
 
 def _stem(channels: int, width: int, height: int) -> Any:

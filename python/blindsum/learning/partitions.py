@@ -307,7 +307,12 @@ def partition(
         field, rule = _NUMBERS[name]
         if colon:
             rest[field] = _read(form, text, whole=name == "shards")
-        return rule(labels, parties, **rest)
+        try:
+            return rule(labels, parties, **rest)
+        except ConfigError as error:
+            if error.field != field:
+                raise
+            raise ConfigError("partition", f"{form!r} {field}: {error.rule}") from error
     if form == "iid":
         return iid(labels, parties, **rest)  # type: ignore[arg-type]
     if form != "by-user":
