@@ -1,5 +1,8 @@
 """The nets of the papers, in torch and torchvision: `make nets` installs both and runs this."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -162,6 +165,25 @@ def test_wrong_arguments_are_named(arguments, field):
     with pytest.raises(ConfigError) as raised:
         nets.make(**arguments)
     assert raised.value.field == field
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/data.md"
+
+
+def test_the_page_has_the_table_of_the_nets():
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| ([\d ×]+) \| (\d+) \| ([\d,]+) \| (.*) \|$", PAGE.read_text(), re.MULTILINE
+    )
+    assert rows == [
+        (name, " × ".join(map(str, net.shape)), str(net.classes), f"{net.parameters:,}", net.papers)
+        for name, net in nets.NETS.items()
+    ]
+
+
+def test_the_page_builds_nets(capsys):
+    (block,) = re.findall(r"^```python nets\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    exec(compile(block, str(PAGE), "exec"), {})
+    assert capsys.readouterr().out == "61706 650\n"
 
 
 def test_texts_and_digits_go_into_nets():

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import sys
+from pathlib import Path
 
 import data_files
 import numpy as np
@@ -37,6 +38,14 @@ def written(tmp_path):
 
 def test_there_are_files_for_every_data_set_that_is_read_from_some():
     assert set(WRITERS) == {name for name, source in data.SOURCES.items() if source.files}
+
+
+def test_the_page_has_the_table_of_the_data_sets():
+    page = (Path(__file__).resolve().parents[2] / "docs/data.md").read_text(encoding="utf-8")
+    for name, source in data.SOURCES.items():
+        assert f"| `{name}` | {source.size} | {source.licence} | {source.home} |\n" in page
+        files = dict.fromkeys(file for part in source.files.values() for file in part)
+        assert not files or f"| `{name}` | {', '.join(f'`{file}`' for file in files)} |\n" in page
 
 
 @pytest.mark.parametrize("part", data.PARTS)

@@ -386,6 +386,8 @@ EXECUTED = {
     "sh",
     "python",
     "python domain",
+    # By nets_real.py, where torch is.
+    "python nets",
     "toml job",
     "toml rule",
     "toml options",
