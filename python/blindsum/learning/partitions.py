@@ -61,7 +61,7 @@ def iid(labels: ArrayLike, parties: int, *, seed: Seed, minimum: int = 1) -> Par
     """
     codes, _ = _coded("labels", labels)
     _check_sizes(len(codes), parties, minimum)
-    return np.array_split(np.random.default_rng(seed).permutation(len(codes)), parties)
+    return np.array_split(_generator(seed).permutation(len(codes)), parties)
 
 
 def dirichlet(labels: ArrayLike, parties: int, *, alpha: float, seed: Seed, minimum: int = 1) -> Parts:
@@ -96,7 +96,7 @@ def dirichlet(labels: ArrayLike, parties: int, *, alpha: float, seed: Seed, mini
     codes, names = _coded("labels", labels)
     _check_sizes(len(codes), parties, minimum)
     alpha = _number("alpha", alpha, 1e-3, 1e6)
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     by_label = _grouped(codes, len(names))
     most = 0
     for _ in range(MAX_TRIES):
@@ -155,7 +155,7 @@ def skewed(labels: ArrayLike, parties: int, *, share: float, seed: Seed, minimum
     codes, names = _coded("labels", labels)
     _check_sizes(len(codes), parties, minimum)
     share = _number("share", share, 0, 1)
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     groups = min(parties, len(names))
     pools = [rng.permutation(own) for own in _grouped(codes % groups, groups)]
     size, more = divmod(len(codes), parties)
@@ -211,7 +211,7 @@ def shards(labels: ArrayLike, parties: int, *, count: int = 2, seed: Seed, minim
             "examples: take fewer shards or fewer parties"
         )
         raise ConfigError("count", rule)
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     mixed = rng.permutation(len(codes))
     ordered = mixed[np.argsort(codes[mixed], kind="stable")]
     owners = np.repeat(np.arange(parties), count)[rng.permutation(parties * count)]
@@ -257,7 +257,7 @@ def by_user(users: ArrayLike, parties: int | None = None, *, seed: Seed, minimum
     if parties > len(names):
         raise ConfigError("parties", f"{parties} must be at most the {len(names)} users: take fewer parties")
     owners = np.empty(len(names), dtype=np.int64)
-    owners[np.random.default_rng(seed).permutation(len(names))] = np.arange(len(names)) % parties
+    owners[_generator(seed).permutation(len(names))] = np.arange(len(names)) % parties
     parts = _grouped(owners[codes], parties)
     _check_least(parts, minimum, "take fewer parties or a smaller minimum")
     return parts
@@ -415,6 +415,18 @@ def _grouped(owners: Indices, count: int) -> Parts:
     """The places of each owner, in their order."""
     ends = np.cumsum(np.bincount(owners, minlength=count))
     return np.split(np.argsort(owners, kind="stable"), ends[:-1])
+
+
+def _generator(seed: Seed) -> np.random.Generator:
+    """The generator of a seed. ``None`` would mean another one each time."""
+    try:
+        if seed is not None:
+            return np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            "seed", f"{seed!r} is none that numpy takes ({error}): give a number from 0 on"
+        ) from error
+    raise ConfigError("seed", "must be given, or the partition would be another one each time: give a number")
 
 
 def _check_sizes(examples: int, parties: int, minimum: int) -> None:

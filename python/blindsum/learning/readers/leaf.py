@@ -65,16 +65,17 @@ def _users(path: Path, content: object) -> list[tuple[str, list[Any], list[Any]]
     """Each user with features and labels that belong together."""
     match content:
         case {"users": [*users], "num_samples": [*counts], "user_data": dict(data)}:
-            if len(users) == len(counts) == len(data):
+            known = all(isinstance(user, str) for user in users) and set(users) == data.keys()
+            if known and len(users) == len(counts) == len(data):
                 return [_user(path, data, *one) for one in zip(users, counts, strict=True)]
-    raise DataError(path, "it does not have users, num_samples and user_data of equal length")
+    raise DataError(path, "it does not have users, num_samples and user_data of the same users")
 
 
-def _user(path: Path, data: dict[str, Any], user: object, count: object) -> tuple[str, list[Any], list[Any]]:
-    match data.get(user) if isinstance(user, str) else None:
+def _user(path: Path, data: dict[str, Any], user: str, count: object) -> tuple[str, list[Any], list[Any]]:
+    match data[user]:
         case {"x": [*xs], "y": [*ys]}:
             if len(xs) == len(ys) == count:
-                return str(user), xs, ys
+                return user, xs, ys
     raise DataError(path, f"user {user!r} does not have as many features x and labels y as num_samples says")
 
 
