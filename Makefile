@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains fuzz mutants docs site build release format clean \
+.PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains data nets fuzz mutants docs site build release format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -88,6 +88,15 @@ report: .state/debug ## The report of a training run in a browser without a netw
 domains: .state/debug ## Learners of one organisation over torch.distributed; installs torch, 5 GB with CUDA on Linux
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra domains
 	$(BIN)/python -m pytest python/tests/test_domains.py python/tests/test_domain_rules.py -n $$(( 2 * $(JOBS) ))
+
+# Where the images are not installed this fails and says so. Readers are tested with small files by `make test`.
+data: .state/debug ## Fashion-MNIST is read and dealt: needs its 70,000 images (Debian: dataset-fashion-mnist)
+	@test -d /usr/share/datasets/fashion-mnist || { echo "make: error: no Fashion-MNIST: install it (Debian: dataset-fashion-mnist)"; exit 1; }
+	$(BIN)/pytest python/tests/data_real.py
+
+nets: .state/debug ## The nets of the papers, with torch and torchvision; installs both, 5 GB with CUDA on Linux
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra vision
+	$(BIN)/python -m pytest python/tests/nets_real.py -n $(JOBS)
 
 schema: ## Write the Rust code of the wire again, after a change of proto/
 	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml

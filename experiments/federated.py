@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from blindsum.demo import digits, network
 from blindsum.demo.digits import Examples
+from blindsum.learning.partitions import partition
 
 Floats = NDArray[np.float32]
 Labels = NDArray[np.int64]
@@ -55,27 +56,10 @@ def federation(kind: str, seed: int) -> Federation:
     """Deal the digits: ``iid``, or ``dirichlet`` with other shares of each digit for each party."""
     train, test = digits.load(seed)
     rng = np.random.default_rng([seed, 2])
-    root, rest = np.arange(ROOT), np.arange(ROOT, len(train))
-    if kind == "iid":
-        places = np.array_split(rng.permutation(rest), PARTIES)
-    else:
-        places = dirichlet(train.labels, rest, rng)
-    parts = [_taken(train, place) for place in places]
-    return Federation(parts, _taken(train, root), test)
-
-
-def dirichlet(labels: Labels, places: Labels, rng: np.random.Generator) -> list[Labels]:
-    """Split the examples of each digit in shares from a Dirichlet distribution, until nobody has too few."""
-    while True:
-        dealt: list[list[Labels]] = [[] for _ in range(PARTIES)]
-        for digit in range(10):
-            of_digit = rng.permutation(places[labels[places] == digit])
-            ends = np.cumsum(rng.dirichlet(np.full(PARTIES, ALPHA))) * len(of_digit)
-            for party, share in enumerate(np.split(of_digit, np.rint(ends[:-1]).astype(int))):
-                dealt[party].append(share)
-        split = [np.concatenate(shares) for shares in dealt]
-        if min(map(len, split)) >= LEAST:
-            return split
+    root, rest = _taken(train, np.arange(ROOT)), _taken(train, np.arange(ROOT, len(train)))
+    form = f"dirichlet:{ALPHA}" if kind == "dirichlet" else kind
+    places = partition(form, rest.labels, PARTIES, seed=rng, minimum=LEAST)
+    return Federation([_taken(rest, place) for place in places], root, test)
 
 
 def _taken(examples: Examples, places: Labels) -> Examples:

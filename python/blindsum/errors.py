@@ -6,6 +6,7 @@ wrong and where, so that a program need not read the text.
 
 from __future__ import annotations
 
+import os
 from typing import Any, Self
 
 
@@ -86,6 +87,20 @@ class AuditError(BlindsumError):
         )
         self.path = path
         self.line = line
+
+
+class DataError(BlindsumError):
+    """A file of a data set is not there, or is not as it should be.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], why: str) -> None:
+        self.path = os.fspath(path)
+        super().__init__(f"data file {self.path}: {why}")
 
 
 class InputError(BlindsumError, ValueError):

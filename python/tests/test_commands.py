@@ -9,6 +9,7 @@ import subprocess
 import sys
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 import blindsum as bs
@@ -171,6 +172,64 @@ def test_a_job_of_every_protocol_is_looked_at(protocol, tmp_path, capsys):
         assert said in capsys.readouterr().out
     assert status_of("model", *store, "--out", tmp_path / "model.npy") == int(spec.hides_sum)
     assert (tmp_path / "model.npy").exists() != spec.hides_sum
+
+
+@covers("data")
+def test_data_are_dealt_and_listed(tmp_path, capsys):
+    words = ["data", "digits", "--partition", "skewed:0.9", "--parties", "3"]
+    assert status_of(*words, "--out", tmp_path / "parts") == 0
+    assert "1,442 examples, 3 parties, from 480 to 481" in capsys.readouterr().out
+    files = sorted(path.name for path in (tmp_path / "parts").iterdir())
+    assert files == [
+        "partition.json",
+        "partition.svg",
+        "party-0.npz",
+        "party-1.npz",
+        "party-2.npz",
+        "test.npz",
+    ]
+    with np.load(tmp_path / "parts" / "party-2.npz") as arrays:
+        assert {name: arrays[name].shape for name in arrays.files} == {
+            "index": (480,),
+            "features": (480, 1, 8, 8),
+            "labels": (480,),
+        }
+    # Parties of two partitions are not mixed.
+    assert status_of(*words, "--out", tmp_path / "parts") == 2
+    assert "give another folder" in capsys.readouterr().err
+    words = ["data", "python-topics", "--partition", "by-user", "--index-only", "--json"]
+    assert status_of(*words, "--out", tmp_path / "topics") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report == json.loads((tmp_path / "topics" / "partition.json").read_text(encoding="utf-8"))
+    with np.load(tmp_path / "topics" / "party-0.npz") as arrays:
+        assert arrays.files == ["index"]
+    assert status_of("data", "--list") == 0
+    assert "fashion-mnist" in capsys.readouterr().out
+    assert status_of("data", "--list", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["digits"]["licence"] == "CC BY 4.0"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--parties", "3"], "--partition: must be given"),
+        (["--partition", "iid"], "--parties: must be given for 'iid'"),
+        (["--partition", "dirichlet:-1", "--parties", "3"], "--partition: 'dirichlet:-1' alpha"),
+        (["--partition", "by-user"], "--partition: 'by-user' needs data with users"),
+        (["--partition", "iid", "--parties", "2000"], "--parties: 2000 parties × minimum = 1"),
+        (["--partition", "iid", "--parties", "3", "--seed", "-1"], "--seed: -1 must be a whole number"),
+        (
+            ["--partition", "iid", "--parties", "3", "--folder", "x"],
+            "--folder: digits comes from scikit-learn",
+        ),
+    ],
+)
+def test_data_that_cannot_be_dealt_are_refused_in_a_line(words, said, tmp_path, capsys):
+    assert status_of("data", "digits", *words, "--out", tmp_path / "parts") == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.rglob("party-*"))
 
 
 @covers("audit verify", "audit show")

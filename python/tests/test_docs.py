@@ -417,6 +417,8 @@ EXECUTED = {
     "python",
     "python domain",
     "python metrics",
+    # By nets_real.py, where torch is.
+    "python nets",
     "toml job",
     "toml rule",
     "toml options",

@@ -23,6 +23,7 @@ SUBCOMMANDS = {
     "train": "train a model of yours with many parties on this machine, and write a report",
     "compare": "simulate protocols side by side over a grid, into a table and pictures",
     "experiments": "run the grids of papers' experiments, or grids of your own",
+    "data": "deal the examples of a data set to parties, into files and a picture",
     "spec": "check a job file, and print the complete job",
     "serve": "run a coordinator for one job",
     "join": "take part in a job with your training function",
