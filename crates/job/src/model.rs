@@ -227,6 +227,24 @@ impl Model {
         Ok(Self::with_history(self.version + 1, values, history))
     }
 
+    /// The model after a round with this mean of updates that were not clipped: what is known of earlier updates stays.
+    ///
+    /// # Errors
+    /// As for [`Model::after`].
+    pub fn in_the_clear(&self, mean: &Reals, update: ModelUpdate) -> Result<Self, EncodeError> {
+        let without = Self {
+            history: None,
+            ..self.clone()
+        };
+        let next = without.after(mean, &[], update)?;
+        let values = Reals::clone(&next.values);
+        Ok(Self::with_history(
+            next.version,
+            values,
+            self.history.clone(),
+        ))
+    }
+
     /// The round with the clipping bounds that follow from the model's history, after the sums that are in the model.
     ///
     /// # Errors
