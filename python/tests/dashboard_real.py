@@ -12,6 +12,8 @@ import pytest
 from chromium import Chromium
 from test_dashboard import TOKEN, shown
 
+import blindsum as bs
+
 HOSTILE = "<img src=x onerror=document.title='taken'><script>document.title='taken'</script>"
 
 
@@ -36,7 +38,7 @@ class Trains(threading.Thread):
             for current in session.rounds():
                 match self._turns.get(timeout=60):
                     case "":
-                        current.submit(np.full(4, 0.5))
+                        current.submit(np.full(4, 0.5), metrics={"accuracy": 0.75})
                     case why:
                         current.skip(why)
 
@@ -52,7 +54,8 @@ def cell(name, column):
 
 
 def test_a_browser_shows_who_is_killed_and_why(place, processes, browser, tmp_path):
-    spec = place.spec(parties=4, min_parties=2, rounds=0, join_deadline=60.0, input_deadline=600.0)
+    fields = {"join_deadline": 60.0, "input_deadline": 600.0, "metrics": [bs.Metric("accuracy", 0, 1)]}
+    spec = place.spec(parties=4, min_parties=2, rounds=0, **fields)
     with shown(place, spec, tmp_path) as coordinator:
         address = f"http://{coordinator.dashboard}"
         browser.ask("Page.navigate", url=address)
@@ -98,6 +101,8 @@ def test_a_browser_shows_who_is_killed_and_why(place, processes, browser, tmp_pa
         lost = "[...document.querySelectorAll('h3')].find((it) => it.textContent.startsWith('Lost'))"
         why = f"{lost}?.parentElement.innerText ?? ''"
         browser.wait_for(f"({why}).includes('hospital-killed') && ({why}).includes('connection was lost')")
+        told = "[...document.querySelectorAll('h3')].find((it) => it.textContent.startsWith('Metrics'))"
+        browser.wait_for(f"({told}?.parentElement.innerText ?? '').includes('0.75')")
         browser.picture(tmp_path / "light.png", dark=False)
         browser.picture(tmp_path / "dark.png", dark=True)
         browser.picture(tmp_path / "narrow.png", dark=True, width=420)

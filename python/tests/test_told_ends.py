@@ -26,7 +26,7 @@ class NativeRound:
     def needs_update(self):
         return self._needs_update
 
-    def submit(self, vector, weight):
+    def submit(self, vector, weight, _metrics):
         self._needs_update = False
 
     def result(self, timeout):

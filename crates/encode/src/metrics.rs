@@ -17,49 +17,12 @@
 use blindsum_crypto::Zeroizing;
 use blindsum_math::words::Words;
 
+use crate::metric_range::{LEVEL_BITS, TOP};
 use crate::spec::{Kind, LOW_BITS, ceil_log2};
-use crate::{EncodeError, Encoding, EncodingSpec};
+use crate::{EncodeError, Encoding, EncodingSpec, MetricRange};
 
 /// Largest number of metrics of a job.
 pub const MAX_METRICS: usize = 64;
-
-/// Bits of a level.
-pub(crate) const LEVEL_BITS: u32 = 24;
-
-/// The last level, which stands for the upper end of the range.
-const TOP: u32 = (1 << LEVEL_BITS) - 1;
-
-/// The values that a metric can have.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MetricRange {
-    /// The least value.
-    pub low: f64,
-    /// The greatest value.
-    pub high: f64,
-}
-
-impl MetricRange {
-    /// Checks that both ends and their distance are finite, and that there is one.
-    pub(crate) fn check(&self) -> Result<(), EncodeError> {
-        let Self { low, high } = *self;
-        if low < high && (high - low).is_finite() {
-            return Ok(());
-        }
-        let rule = format!(
-            "low = {low:?} < high = {high:?} must hold, and high - low must be a finite number"
-        );
-        Err(EncodeError::spec("metrics", rule))
-    }
-
-    /// The level nearest to a finite value, and whether it was outside of the range.
-    fn level(&self, value: f64) -> (u32, bool) {
-        let clipped = value.clamp(self.low, self.high);
-        let part = (clipped - self.low) / (self.high - self.low);
-        let level = (part * f64::from(TOP)).round_ties_even();
-        // A part is at most 1, so this cuts nothing off.
-        (TOP.min(level as u32), clipped != value)
-    }
-}
 
 /// What became of one metric of a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

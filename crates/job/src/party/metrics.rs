@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use blindsum_encode::{Judged, MetricLevels, MetricNote};
-use blindsum_protocol::Job;
-use tracing::warn;
+use blindsum_protocol::{Job, Metric};
 
-use super::member::Member;
 use crate::JobError;
 
 /// Values of metrics by their names. A metric that is not in it is missing, as is one that is not finite.
@@ -36,9 +34,9 @@ pub(super) fn levels_of(job: &Job, metrics: &Metrics) -> Result<MetricLevels, Jo
 }
 
 /// What the caller should know of its metrics, without their values.
-fn warnings(job: &Job, judged: &Judged) -> Vec<String> {
+pub(super) fn warnings(job: &Job, judged: &Judged) -> Vec<String> {
     let metrics = job.spec().metrics.iter().zip(judged.metrics().notes());
-    let warning = |(metric, note): (&blindsum_protocol::Metric, &MetricNote)| match note {
+    let warning = |(metric, note): (&Metric, &MetricNote)| match note {
         MetricNote::Reported | MetricNote::Missing => None,
         MetricNote::Clipped => Some(format!(
             "metric {} was outside of its range and counts as the end of it: choose another low or high in the job",
@@ -50,18 +48,4 @@ fn warnings(job: &Job, judged: &Judged) -> Vec<String> {
         )),
     };
     metrics.filter_map(warning).collect()
-}
-
-impl Member {
-    /// Warns of metrics that are not reported as they are; gives the warnings for the caller as well.
-    pub(super) fn watch_metrics(&self, round: u64, judged: &Judged) -> Vec<String> {
-        let Some(job) = &self.job else {
-            return Vec::new();
-        };
-        let (party, warnings) = (&self.identity.name, warnings(job, judged));
-        for warning in &warnings {
-            warn!(%party, round, "{warning}");
-        }
-        warnings
-    }
 }
