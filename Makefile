@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments interop etcd monitoring dashboard domains fuzz mutants docs site build release format clean \
+.PHONY: help demo test bench experiments interop etcd monitoring dashboard domains torch fuzz mutants docs site build release format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -84,6 +84,11 @@ dashboard: .state/debug ## The dashboard in a browser, while a party is killed: 
 domains: .state/debug ## Learners of one organisation over torch.distributed; installs torch, 5 GB with CUDA on Linux
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra domains
 	$(BIN)/python -m pytest python/tests/test_domains.py python/tests/test_domain_rules.py -n $$(( 2 * $(JOBS) ))
+
+torch: .state/debug ## Networks of PyTorch as vectors, and its example; installs torch, 5 GB with CUDA on Linux
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
+		--group dev --group adapters --extra demo --extra torch
+	$(BIN)/pytest python/tests/torch_real.py
 
 schema: ## Write the Rust code of the wire again, after a change of proto/
 	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml
