@@ -1,4 +1,4 @@
-"""Networks of PyTorch as vectors, with a real PyTorch: `make torch`. What needs no torch is in test_models.py."""
+"""Networks of PyTorch as vectors, with a real PyTorch: `make torch`. The rest is in test_models.py."""
 
 import resource
 import threading
