@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains data nets fuzz mutants docs site build release format clean \
+.PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains data nets torch fuzz mutants docs site build release format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -97,6 +97,11 @@ data: .state/debug ## Fashion-MNIST is read and dealt: needs its 70,000 images (
 nets: .state/debug ## The nets of the papers, with torch and torchvision; installs both, 5 GB with CUDA on Linux
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra vision
 	$(BIN)/python -m pytest python/tests/nets_real.py -n $(JOBS)
+
+torch: .state/debug ## Networks of PyTorch as vectors, and its example; installs torch, 5 GB with CUDA on Linux
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
+		--group dev --group adapters --extra demo --extra torch
+	$(BIN)/pytest python/tests/torch_real.py
 
 schema: ## Write the Rust code of the wire again, after a change of proto/
 	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml

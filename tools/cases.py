@@ -342,6 +342,12 @@ OTHERS = {
         ("crates/crypto/src/secret.rs", "compile_fail"),
     ],
     43: [
+        (
+            "python/tests/test_forked.py",
+            "test_sessions_and_coordinators_are_refused_in_a_child_while_threads_use_them",
+        ),
+        ("python/tests/test_forked.py", "test_a_round_is_refused_in_a_child"),
+        ("python/tests/test_forked.py", "test_machines_are_refused_in_a_child"),
         ("python/tests/test_session.py", "test_a_forked_child_is_told_to_join_itself"),
         ("python/tests/test_session.py", "test_other_threads_run_while_a_party_waits"),
         ("python/tests/test_session.py", "test_ctrl_c_ends_a_wait"),

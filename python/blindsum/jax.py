@@ -103,8 +103,13 @@ class ModelVector(ModelLayout):
         """
         return self._difference(self._values_of(tree))
 
-    def values(self, tree: Any) -> Vector:
+    def values(self, tree: Any = None) -> Vector:
         """A tree as a vector, shape ``(dim,)``: float32, or float64 if an array is.
+
+        Parameters
+        ----------
+        tree
+            The tree; ``None`` is the one that was given, or that :meth:`load` gave last.
 
         Raises
         ------
@@ -113,7 +118,7 @@ class ModelVector(ModelLayout):
         blindsum.ConfigError
             A tree of another structure, or with other shapes or element types.
         """
-        return self._finite(self._values_of(tree), "model")
+        return self._finite(self._present() if tree is None else self._values_of(tree), "model")
 
     def _present(self) -> Vector:
         return self._values_of(self._tree)

@@ -196,6 +196,10 @@ class ModelLayout(Shown, ABC):
         return values
 
     @abstractmethod
+    def values(self) -> Vector:
+        """The present model, shape ``(dim,)``."""
+
+    @abstractmethod
     def _present(self) -> Vector:
         """The present values, in memory of their own."""
 

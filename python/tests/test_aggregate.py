@@ -36,7 +36,10 @@ def test_each_step_takes_a_model_and_gives_a_result(place, partner):
 
 
 def test_who_goes_on_from_the_result_before_needs_no_model(place):
-    with place.coordinator(place.spec(parties=1, rounds=2)) as coordinator, place.join(coordinator, "a") as job:
+    with (
+        place.coordinator(place.spec(parties=1, rounds=2)) as coordinator,
+        place.join(coordinator, "a") as job,
+    ):
         with pytest.raises(bs.SubmitError, match=r"call model\(\), compute the update from that") as caught:
             job.aggregate(np.full(4, 0.5))
         assert caught.value.state == "other model"
@@ -123,7 +126,9 @@ def test_a_party_with_another_model_is_refused_by_name(place):
     spec = place.spec(parties=1, layout=LAYOUT)
     assert spec.dim == 4
     with place.coordinator(spec) as coordinator:
-        with pytest.raises(bs.LayoutError, match="entry 1: this party has b float64 1, the job has b float32 1"):
+        with pytest.raises(
+            bs.LayoutError, match="entry 1: this party has b float64 1, the job has b float32 1"
+        ):
             place.join(coordinator, "a", layout=("a float32 3", "b float64 1"))
         with pytest.raises(bs.ConfigError, match="a ModelVector or a list of lines"):
             place.join(coordinator, "a", layout="a float32 3")

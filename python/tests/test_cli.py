@@ -309,7 +309,8 @@ def test_the_schema_is_printed(command):
     status, out, _ = command("spec", "--schema")
     schema = json.loads(out)
     assert (status, schema["$schema"]) == (0, "https://json-schema.org/draft/2020-12/schema")
-    assert schema["required"] == ["protocol", "parties", "dim"]
+    assert schema["required"] == ["protocol", "parties"]
+    assert schema["anyOf"] == [{"required": ["dim"]}, {"required": ["layout"]}]
     neighbours = schema["$defs"]["protocol.secagg+"]["properties"]["neighbours"]
     assert (neighbours["default"], neighbours["type"]) == (0, "integer")
 

@@ -16,6 +16,7 @@ import blindsum as bs
 from benches import timers
 from blindsum import _native, pki
 from blindsum.cli import SUBCOMMANDS, Parser, main
+from blindsum.cli.jobs import spec_from_file
 from blindsum.demo.digits import Examples
 from blindsum.demo.run import DemoResult, DemoRound, Settings
 from blindsum.errors import ConfigError
@@ -137,6 +138,40 @@ def test_a_demonstration_says_first_what_is_missing(monkeypatch, tmp_path, capsy
     assert status_of("demo", "--parties", "3", "--rounds", "1", "--out", tmp_path) == 1
     assert "pip install 'blindsum[demo]'" in capsys.readouterr().err
     assert began == []
+
+
+@covers("model init")
+def test_the_first_model_of_a_job_comes_from_code(tmp_path, monkeypatch, capsys):
+    (tmp_path / "ourmodel.py").write_text(
+        "import numpy as np\n"
+        "from sklearn.linear_model import Ridge\n"
+        "from blindsum.sklearn import ModelVector\n"
+        "TREE = {'w': np.ones((2, 3), np.float32), 'b': np.zeros(3)}\n"
+        "def vector():\n    return ModelVector(Ridge(), n_features=4)\n"
+        "def broken():\n    raise RuntimeError('no weights today')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert status_of("model", "init", "ourmodel:TREE", "--out", "tree.npy") == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0] == "# tree.npy: 9 coordinates in 2 tensors"
+    (tmp_path / "job.toml").write_text(f'protocol = "plain"\nparties = 3\n{out}')
+    assert spec_from_file("job.toml").layout == ("b float64 3", "w float32 2x3")
+    assert np.load("tree.npy").tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 1]
+    words = ("model", "init", "ourmodel:vector", "--out", "ridge.npy", "--layout", "head.toml")
+    assert status_of(*words) == 0
+    assert "5 coordinates in 2 tensors; for the job file: head.toml" in capsys.readouterr().out
+    assert "coef_ float64 4" in (tmp_path / "head.toml").read_text()
+    for target, text in (
+        ("ourmodel", "must be MODULE:NAME"),
+        ("ourmodel:Absent", "module ourmodel has no Absent"),
+        ("ourmodel:broken", "RuntimeError: no weights today"),
+        ("nomodel:Net", "there is no module nomodel"),
+        ("ourmodel:np", "no tensor takes part"),
+    ):
+        assert status_of("model", "init", target, "--out", "x.npy") == 2
+        assert text in capsys.readouterr().err
+    assert status_of("model", "--out", "x.npy") == 2
+    assert "--store: must be given" in capsys.readouterr().err
 
 
 @covers("status", "model", "report", "faults", "backup", "spec", "serve", "join")

@@ -17,6 +17,8 @@ from blindsum import errors
 from blindsum.domains import PeerLost
 
 SAMPLES = [
+    bs.ForkedError("this process was forked"),
+    bs.LayoutError(3, "entry 3: this party has none"),
     errors.BlindsumError("something"),
     errors.BlindsumError(),
     errors.ConfigError("rounds", "1 <= rounds = 0"),

@@ -1,4 +1,4 @@
-"""What was made before a fork works in its own process alone, and says so in the child, at every door."""
+"""A fork of a process that works in a job is refused, and abuse case 43: at every door, and nothing hangs."""
 
 import multiprocessing
 import os

@@ -4,6 +4,7 @@ import hashlib
 
 import jax
 import jax.numpy as jnp
+import models_example
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -127,7 +128,10 @@ def test_errors_name_the_entry_and_say_what_to_do():
         vector.change(tree())
     for wrong, text in (
         (None, "where a round was lost: go on with the model that you have"),
-        (np.zeros(11), "11 elements, and this model has 12 in 4 tensors; both sides must build the same model"),
+        (
+            np.zeros(11),
+            "11 elements, and this model has 12 in 4 tensors; both sides must build the same model",
+        ),
         ("abc", "load\\(\\) takes rnd.model"),
         (np.full(12, np.nan), r"params.dense.bias\[0\] is nan"),
     ):
@@ -198,7 +202,9 @@ def test_linear_estimators_that_are_not_fitted_begin_with_zeros(estimator, sizes
     assert np.allclose(vector.values() - model, change)
     # What was trained counts: a load is seen by the next step and by a prediction.
     vector.load(np.zeros(vector.dim))
-    assert not np.any(estimator.decision_function(data[:3]) if "classes" in sizes else estimator.predict(data[:3]))
+    assert not np.any(
+        estimator.decision_function(data[:3]) if "classes" in sizes else estimator.predict(data[:3])
+    )
 
 
 def test_sgd_goes_on_from_what_was_loaded():
@@ -259,7 +265,12 @@ def test_estimators_that_are_fitted_are_taken_as_they_are():
 @pytest.mark.parametrize(
     ("estimator", "sizes", "field", "text"),
     [
-        (DecisionTreeClassifier(), {}, "estimator", "DecisionTreeClassifier has no weights that can be averaged"),
+        (
+            DecisionTreeClassifier(),
+            {},
+            "estimator",
+            "DecisionTreeClassifier has no weights that can be averaged",
+        ),
         (RandomForestClassifier(), {}, "estimator", "take a linear model, MLPClassifier or MLPRegressor"),
         (make_pipeline(StandardScaler(), SGDClassifier()), {}, "estimator", "give its last step"),
         (SGDClassifier(), {}, "n_features", "say n_features"),
@@ -293,7 +304,12 @@ def test_layouts_are_compared_entry_by_entry():
     layouts.check(own, own, 10)
     layouts.check(own, (), 10)
     for agreed, dim, entry, text in (
-        (("a float32 2x3", "b float32 5"), 11, 1, "entry 1: this party has b float32 4, the job has b float32 5"),
+        (
+            ("a float32 2x3", "b float32 5"),
+            11,
+            1,
+            "entry 1: this party has b float32 4, the job has b float32 5",
+        ),
         (("a float32 2x3",), 6, 1, "this party has b float32 4, the job has none"),
         ((*own, "c float32 1"), 11, 2, "this party has none, the job has c float32 1"),
         ((), 11, None, "this party's model has 10 elements, the job has dim = 11"),
@@ -312,3 +328,15 @@ def test_a_vector_shows_itself():
     shown = repr(bs_jax.ModelVector(tree()))
     assert "ModelVector" in shown
     assert "dim=12" in shown or "12" in shown
+
+
+def test_the_example_of_scikit_learn_learns_together(tmp_path):
+    vector = bs_sklearn.ModelVector(SGDClassifier(), classes=range(10), n_features=64)
+    models_example.check("sklearn", vector, tmp_path)
+
+
+def test_the_example_of_jax_learns_together(tmp_path):
+    one, two = jax.random.split(jax.random.key(0))
+    params = {"hidden": jax.random.normal(one, (64, 32)) / 8, "out": jax.random.normal(two, (32, 10)) / 6}
+    vector = bs_jax.ModelVector(params | {"bias": jnp.zeros(10)})
+    models_example.check("jax", vector, tmp_path, model=vector.values())

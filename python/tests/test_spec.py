@@ -1,5 +1,6 @@
 """The job specification: the same rules and defaults as in Rust."""
 
+import copy
 import dataclasses
 import json
 import math
@@ -220,3 +221,30 @@ def test_limits_and_settings_are_named(place):
         bs.simulate(place.spec(), 5)
     with pytest.raises(bs.ConfigError, match="progress"):
         bs.simulate(place.spec(), progress=5)
+
+
+def test_a_layout_and_hyperparameters_are_part_of_the_job():
+    fields = {"protocol": "plain", "parties": 3}
+    spec = bs.JobSpec(
+        **fields, layout=["w float32 2x3", "b float64 1"], parameters={"betas": [0.9, 0.99], "epochs": 2}
+    )
+    assert (spec.dim, spec.layout) == (7, ("w float32 2x3", "b float64 1"))
+    assert spec.parameters == {"betas": (0.9, 0.99), "epochs": 2}
+    assert dict(**spec.parameters)["epochs"] == 2
+    assert len({spec, bs.JobSpec.from_dict(spec.to_dict()), copy.deepcopy(spec)}) == 1
+    assert spec.hash != spec.replace(parameters={"betas": [0.9, 0.99], "epochs": 3}).hash
+    assert bs.JobSpec(**fields, dim=7).hash == bs.JobSpec(**fields, dim=7, layout=[], parameters={}).hash
+    with pytest.raises(TypeError):
+        spec.parameters["epochs"] = 3
+    flat = [("protocol", "plain"), ("parties", "3"), ("layout", list(spec.layout))]
+    flat += [("parameters.epochs", "2"), ("parameters.betas", [0.9, 0.99])]
+    assert bs.JobSpec.from_settings(flat) == spec
+    for wrong, field in (
+        ({"dim": 8, "layout": ["w float32 7"]}, "layout"),
+        ({"layout": ["w float32 7", "w float32 1"]}, "layout.1"),
+        ({"dim": 1, "parameters": {"a": {"b": 1}}}, "parameters.a"),
+        ({"dim": 1, "parameters": {"a": [1, np.nan]}}, "parameters.a.1"),
+    ):
+        with pytest.raises(bs.SpecError) as caught:
+            bs.JobSpec(**fields, **wrong)
+        assert caught.value.field == field

@@ -1,13 +1,10 @@
-"""Networks of PyTorch as vectors, with a real PyTorch: `make torch` runs this. What needs no torch is in test_models.py."""
+"""Networks of PyTorch as vectors, with a real PyTorch: `make torch`. The rest is in test_models.py."""
 
-import importlib.util
 import resource
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
+import models_example
 import numpy as np
 import peft
 import pytest
@@ -15,9 +12,8 @@ import torch
 from torch import nn
 
 import blindsum as bs
+from blindsum.cli import main
 from blindsum.torch import ModelVector
-
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "torch"
 
 
 class Net(nn.Module):
@@ -110,7 +106,7 @@ def test_moves_and_wrappers_change_no_name():
     vector.load(np.arange(vector.dim, dtype=np.float32))
     assert net[1].running_var.tolist() == [vector.dim - 2, vector.dim - 1]
     net.half()
-    with pytest.raises(bs.ConfigError, match="0.weight is float16 .* now, was 0.weight float32 2x3 before"):
+    with pytest.raises(bs.ConfigError, match=r"0.weight is float16 .* now, was 0.weight float32 2x3 before"):
         vector.values()
 
 
@@ -240,9 +236,18 @@ def test_parties_train_a_network_together(place):
     assert accuracy["p0"] > 0.9
 
 
-def test_the_example_learns(tmp_path):
-    path = EXAMPLE / "before.py"
-    spec = importlib.util.spec_from_file_location("before", path)
-    assert spec is not None
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, timeout=300)
-    assert "accuracy" in done.stdout
+def test_the_example_learns_together(tmp_path):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10))
+    vector = ModelVector(net)
+    models_example.check("torch", vector, tmp_path, model=vector.values())
+
+
+def test_the_first_model_of_a_job_comes_from_code(tmp_path, monkeypatch, capsys):
+    (tmp_path / "hospitalnet.py").write_text(
+        "from torch import nn\n\ndef make():\n    return nn.Linear(3, 2)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["model", "init", "hospitalnet:make", "--out", "model.npy"]) == 0
+    assert '"weight float32 2x3",' in capsys.readouterr().out
+    assert np.load("model.npy").shape == (8,)

@@ -140,7 +140,9 @@ def parts(value: object) -> list[bytes]:
     if isinstance(value, bool):
         return [b"b" + bytes([value])]
     if isinstance(value, int):
-        return [b"n" + value.to_bytes(8, "big") if value >= 0 else b"i" + value.to_bytes(8, "big", signed=True)]
+        return [
+            b"n" + value.to_bytes(8, "big") if value >= 0 else b"i" + value.to_bytes(8, "big", signed=True)
+        ]
     if isinstance(value, float):
         return [b"r" + struct.pack(">d", value)]
     assert isinstance(value, (tuple, list))

@@ -74,7 +74,7 @@ impl<T> HomeOnly<T> {
     }
 
     /// Whether this is the process it was made in.
-    pub fn is_home(&self) -> bool {
+    fn is_home(&self) -> bool {
         self.home.is_here()
     }
 

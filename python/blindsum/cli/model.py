@@ -1,18 +1,34 @@
-"""``blindsum model``: a job's model from a store, even while a coordinator uses it."""
+"""``blindsum model``: a job's model from a store, even while that is used; and its first one from code."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from typing import TYPE_CHECKING, Any
 
 from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.stores import job_name
+
+if TYPE_CHECKING:
+    from blindsum.layouts import ModelLayout
 
 EXAMPLES = """\
 examples:
   blindsum model --store job.sqlite --out model.npy
   blindsum model --store job.sqlite --job tumour --version 12 --out model-12.npy
+  blindsum model init mymodel:Net --out model.npy     the first model of a job, from your code
 
 The store keeps the latest models_kept versions (3 unless `serve --limit models_kept=N` says otherwise).
+"""
+
+INIT_EXAMPLES = """\
+examples:
+  blindsum model init mymodel:Net --out model.npy
+  blindsum model init mymodel:make_vector --out model.npy --layout layout.toml
+
+TARGET is module:name, also in the current folder: a torch.nn.Module, an estimator of scikit-learn, a pytree
+of JAX, a ModelVector, or a class or function without arguments that gives one. The lines that are printed
+belong in the job file, above its tables; `blindsum serve --model model.npy` starts from the model.
 """
 
 
@@ -20,20 +36,35 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Write a job's model out of a store. A coordinator may use it meanwhile."
     parser.epilog = EXAMPLES
-    parser.add_argument(
-        "--store", required=True, type=named, metavar="FILE", help="the coordinator's SQLite file"
-    )
+    parser.add_argument("--store", type=named, metavar="FILE", help="the coordinator's SQLite file")
     parser.add_argument("--job", metavar="NAME", help="name of the job (default: the only one)")
     parser.add_argument("--version", type=int, metavar="N", help="version of the model (default: the latest)")
-    parser.add_argument("--out", required=True, type=named, metavar="FILE", help="where to, .npy")
+    parser.add_argument("--out", type=named, metavar="FILE", help="where to, .npy")
     parser.set_defaults(run=run)
+    commands = parser.add_subparsers(metavar="init")
+    init = commands.add_parser(
+        "init",
+        help="write the first model of a job from your code",
+        description="Write a model of your code as the first one of a job, and print its layout.",
+        epilog=INIT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    init.add_argument("target", metavar="TARGET", help="the model, module:name")
+    init.add_argument("--out", required=True, type=named, metavar="FILE", help="where to, .npy")
+    init.add_argument(
+        "--layout", type=named, metavar="FILE", help="write the layout there, not to the output"
+    )
+    init.set_defaults(run=run_init)
 
 
 def run(options: argparse.Namespace) -> int:
     """Read and write."""
     from blindsum.coordinator import stored_jobs, stored_model
-    from blindsum.errors import StoreError
+    from blindsum.errors import ConfigError, StoreError
 
+    for option in ("store", "out"):
+        if getattr(options, option) is None:
+            raise ConfigError(f"--{option}", "must be given; `blindsum model --help` says more")
     check_file("--out", options.out, inputs(options, "store"))
     jobs = {job["job"]: job for job in stored_jobs(options.store)}
     name = job_name(list(jobs), options.job)
@@ -46,3 +77,61 @@ def run(options: argparse.Namespace) -> int:
     write_array(options.out, model)
     print(f"version {version} of the model of job {name}: {options.out}")
     return 0
+
+
+def run_init(options: argparse.Namespace) -> int:
+    """Make the model and write it."""
+    check_file("--out", options.out)
+    check_file("--layout", options.layout, [("--out", options.out)])
+    vector = _vector(_target(options.target))
+    write_array(options.out, vector.values())
+    lines = [f"  {json.dumps(line, ensure_ascii=False)}," for line in vector.layout]
+    text = "\n".join([f"dim = {vector.dim}", "layout = [", *lines, "]"])
+    told = f"{options.out}: {vector.dim:,} coordinates in {len(lines)} tensors"
+    if options.layout is None:
+        print(f"# {told}\n{text}")
+        return 0
+    with open(options.layout, "w", encoding="utf-8") as file:
+        file.write(f"{text}\n")
+    print(f"{told}; for the job file: {options.layout}")
+    return 0
+
+
+def _target(text: str) -> Any:
+    """What the import path names; what a class or a function makes."""
+    from blindsum.cli.modules import module, raised, split
+    from blindsum.errors import ConfigError
+
+    name, what = split("TARGET", text, "MODULE:NAME, e.g. mymodel:Net")
+    found = getattr(module("TARGET", name), what, None)
+    if found is None:
+        raise ConfigError("TARGET", f"module {name} has no {what}")
+    # A network is called with data: it is a model already.
+    is_maker = isinstance(found, type) or (callable(found) and hasattr(found, "__code__"))
+    if not is_maker:
+        return found
+    try:
+        return found()
+    except Exception as error:
+        rule = f"{text} must give a model when it is called without arguments, and raised {raised(error)}"
+        raise ConfigError("TARGET", rule) from error
+
+
+def _vector(model: Any) -> ModelLayout:
+    """The vector of a model, by the library that it is of."""
+    from blindsum.layouts import ModelLayout
+
+    homes = {parent.__module__.partition(".")[0] for parent in type(model).__mro__}
+    if isinstance(model, ModelLayout):
+        return model
+    if "torch" in homes:
+        from blindsum.torch import ModelVector as OfTorch
+
+        return OfTorch(model)
+    if "sklearn" in homes:
+        from blindsum.sklearn import ModelVector as OfSklearn
+
+        return OfSklearn(model)
+    from blindsum.jax import ModelVector as OfJax
+
+    return OfJax(model)
