@@ -23,7 +23,8 @@ BEGIN, END = "<!-- begin of what tools/options.py writes -->\n", "<!-- end -->\n
 WIDTH = 110
 
 # The classes of what is chosen, by the field that chooses it.
-BASES = {"protocol": "Protocol", "encoding": "Encoding"}
+BASES = {"protocol": "Protocol", "encoding": "Encoding", "step": "ServerStep"}
+HEADINGS = BASES | {"step": "Server step"}
 TYPES = {"integer": "int", "number": "float", "string": "str", "array": "Sequence[Tensor]"}
 RESOLVED = TYPES | {"array": "tuple[Tensor, ...]"}
 
@@ -127,7 +128,7 @@ def python(schema: dict) -> str:
         for field, base in BASES.items()
     ]
     head = [
-        '"""The options of jobs, protocols and encodings.',
+        '"""The options of jobs, protocols, encodings and server steps.',
         "",
         "Written by tools/options.py from the declarations in Rust: change them there.",
         '"""',
@@ -138,7 +139,7 @@ def python(schema: dict) -> str:
         "from dataclasses import dataclass",
         "from typing import ClassVar, Required, TypedDict",
         "",
-        "from blindsum.tables import UNSET, Encoding, Protocol, Tensor",
+        "from blindsum.tables import UNSET, Encoding, Protocol, ServerStep, Tensor",
         "",
         "__all__ = [",
         *exported,
@@ -185,7 +186,7 @@ def docs_table(table: dict, required: list[str]) -> str:
 def docs(schema: dict) -> str:
     """The part of the page that lists options."""
     parts = ["## Every job", docs_table(schema, schema["required"])]
-    for field, base in BASES.items():
+    for field, base in HEADINGS.items():
         for name in schema["properties"][field]["oneOf"][0]["enum"]:
             table = schema["$defs"][f"{field}.{name}"]
             parts += [f"## {base} `{name}`", table["description"], docs_table(table, [])]

@@ -11,6 +11,7 @@ mod norm;
 mod reals;
 mod sparse;
 mod sparse_saved;
+mod step;
 mod vectors;
 
 use blindsum_crypto::mask::MaskSeed;

@@ -1,8 +1,8 @@
 //! The job of an episode: the given job, made small. If the job leaves open what its updates are, that is drawn.
 
 use blindsum_protocol::{
-    Bound, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, Integers, Job, JobSpec,
-    ModelUpdate, ProtocolChoice, Quantised, RoundingName, SpecError,
+    Bound, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, InitialModel, Integers, Job,
+    JobSpec, ModelUpdate, ProtocolChoice, Quantised, RoundingName, SpecError, StepChoice, StepName,
 };
 
 use super::faults::Dice;
@@ -74,7 +74,9 @@ fn says_nothing(spec: &JobSpec) -> bool {
         ProtocolChoice::Flashe(options) => options.density == Flashe::default().density,
         _ => true,
     };
-    dense && spec.encoding == default.encoding && spec.model_update == default.model_update
+    let unchanged = spec.model_update == default.model_update
+        && (&spec.step, spec.initial) == (&default.step, default.initial);
+    dense && spec.encoding == default.encoding && unchanged
 }
 
 /// Draws what updates are and what becomes of them.
@@ -111,6 +113,15 @@ fn draw(spec: &mut JobSpec, dice: &mut Dice) {
         of.max_norm = 1.0;
     }
     suit_proofs(spec, dice);
+    // Also last.
+    if spec.model_update == ModelUpdate::Add && dice.chance(0.5) {
+        let steps = StepName::ALL;
+        let drawn = dice.below(steps.len() as u64) as usize;
+        spec.step = StepChoice::from(steps[drawn]);
+    }
+    if spec.model_update != ModelUpdate::Nothing && dice.chance(0.3) {
+        spec.initial = InitialModel::FirstParty;
+    }
 }
 
 /// What is proved has bits and no weights. Where the norm has a bound it may be proved alone.
