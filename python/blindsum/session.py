@@ -26,6 +26,7 @@ from blindsum.errors import (
     RoundUnknown,
     WaitTimeoutError,
 )
+from blindsum.first_model import initial_of
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.rounds import Array, ClippingLog, Round, ZerosLog, logger
 from blindsum.sparse import warn_if_rarely_opened
@@ -381,6 +382,7 @@ def join(
     give_up_after: float = 120.0,
     mask_memory: int = MASK_MEMORY,
     location: str = "",
+    initial: object = None,
 ) -> Session:
     """Join a job at a coordinator, over mutual TLS.
 
@@ -417,9 +419,16 @@ def join(
     location
         Where the party is, in words of your own, at most 64 characters; ``""`` says nothing. The coordinator
         hears it. Rings with ``order = "location"`` stand in this order.
+    initial
+        A model that this party can give a job with ``initial = "first-party"``: ``dim`` floats, something
+        with ``.values()`` that gives them, or a function that gives either and is called once, before the
+        party connects. The coordinator asks one party for it. The first model is not secret: the coordinator
+        and all parties learn it, and who gave it.
 
     Raises
     ------
+    blindsum.InputError
+        ``initial`` is no vector of the job's ``dim`` finite floats, or the job takes no model from a party.
     blindsum.ConfigError
         A name that no job can have, or another argument that cannot be right; nothing was tried then.
     blindsum.IdentityError
@@ -457,6 +466,7 @@ def join(
         memory,
         servers,
         checks.line("location", location),
+        initial_of(initial),
     )
     return Session(native)
 

@@ -72,7 +72,8 @@ class JobSpec(JobFields, Shown):
         Raises
         ------
         blindsum.SpecError
-            As for :meth:`from_dict`; or an option that neither the job nor its chosen tables have: the error says where it belongs.
+            As for :meth:`from_dict`; or an option that neither the job nor its chosen tables have:
+            the error says where it belongs.
         """
         spec = cls.__new__(cls)
         plain = [(name, _plain(name, value)) for name, value in settings]

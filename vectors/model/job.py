@@ -71,6 +71,7 @@ class Job:
     input_deadline: float = 600.0
     model_update: str = "add"
     step: str = "fedavg"
+    initial: str = "coordinator"
     learning_rate: float | None = None
     momentum: float | None = None
     beta1: float | None = None

@@ -35,7 +35,7 @@ def reals(job: Job, values: list[float]) -> bytes:
 
 @dataclass
 class Model:
-    """Values with their version, the history where the bounds follow from earlier rounds, the state of the step."""
+    """Values with their version, the history if bounds follow from earlier rounds, the step's state."""
 
     job: Job
     values: list[float]
@@ -104,7 +104,10 @@ def stepped(job: Job) -> list[dict[str, object]]:
         of = replace(job, step=step)
         given = {name: others[name] for name in ("learning_rate", *options)}
         found += [grown(of, first, plain), grown(replace(of, **given), first, plain)]
-        found += [grown(replace(of, bits=25), WIDE, doubles), grown(replace(of, clipping="aciq"), first, learnt)]
+        found += [
+            grown(replace(of, bits=25), WIDE, doubles),
+            grown(replace(of, clipping="aciq"), first, learnt),
+        ]
     return found
 
 

@@ -22,6 +22,7 @@ OTHERS: dict[str, Option] = {
     "stage_deadline": 7.25,
     "input_deadline": 1e6,
     "model_update": "replace",
+    "initial": "first-party",
     "neighbours": 30,
     "threshold": 31,
     "packing": 2,

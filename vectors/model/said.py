@@ -39,6 +39,7 @@ COMMON: dict[str, Option | None] = {
     "input_deadline": 600.0,
     "model_update": "add",
     "step": "fedavg",
+    "initial": "coordinator",
 }
 PROTOCOLS: dict[str, dict[str, Option]] = {
     "plain": {},

@@ -2,9 +2,10 @@
 
 use blindsum_protocol::options::{Table, Value};
 use blindsum_protocol::{
-    Adversary, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, Fssa, Integers, JobSpec,
-    Masking, ModelUpdate, Mpc3, Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg,
-    SecAggPlus, SuiteName, TensorLayout,
+    Adversary, Clipping, DivisorName, EncodingChoice, FedAdagrad, FedAdam, FedAvg, FedAvgM,
+    Fixed64, Flashe, Fssa, InitialModel, Integers, JobSpec, Masking, ModelUpdate, Mpc3, Plain,
+    ProtocolChoice, Pss, Quantised, RoundingName, SecAgg, SecAggPlus, StepChoice, StepName,
+    SuiteName, TensorLayout,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -109,6 +110,35 @@ fn encoding() -> impl Strategy<Value = EncodingChoice> {
     ]
 }
 
+fn step() -> impl Strategy<Value = StepChoice> {
+    prop_oneof![
+        Just(StepName::FedAvg.into()),
+        real().prop_map(|learning_rate| FedAvg { learning_rate }.into()),
+        [real(), real()].prop_map(|[learning_rate, momentum]| FedAvgM {
+            learning_rate,
+            momentum
+        }
+        .into()),
+        [real(), real(), real(), real()].prop_map(|[learning_rate, beta1, beta2, tau]| {
+            FedAdam {
+                learning_rate,
+                beta1,
+                beta2,
+                tau,
+            }
+            .into()
+        }),
+        [real(), real(), real()].prop_map(|[learning_rate, beta1, tau]| {
+            FedAdagrad {
+                learning_rate,
+                beta1,
+                tau,
+            }
+            .into()
+        }),
+    ]
+}
+
 prop_compose! {
     /// Any specification, most of them not valid: reading and hashing ask for no more.
     fn spec()(
@@ -116,11 +146,12 @@ prop_compose! {
         (parties, dim, job) in (0..9u32, any::<u64>(), select(vec!["job", "tumour", ""])),
         (adversary, suite, model_update) in (select(Adversary::ALL), select(SuiteName::ALL), select(ModelUpdate::ALL)),
         (min_parties, rounds) in (0..9u32, 0..3u32),
+        (step, initial) in (step(), select(InitialModel::ALL)),
         [corrupt, dropout, join_deadline, stage_deadline, input_deadline] in [real(), real(), real(), real(), real()],
     ) -> JobSpec {
         JobSpec {
             job: job.into(), protocol, encoding, parties, dim, adversary, suite, model_update, min_parties, rounds,
-            corrupt, dropout, join_deadline, stage_deadline, input_deadline,
+            corrupt, dropout, join_deadline, stage_deadline, input_deadline, step, initial,
         }
     }
 }
