@@ -1,4 +1,4 @@
-"""Server steps and first models, in jobs over the network, in processes that are killed, and on the command line."""
+"""Server steps and first models: over the network, in processes that are killed, on the command line."""
 
 import json
 
@@ -31,8 +31,7 @@ def adam(means):
 
 
 def job(place, **fields):
-    spec = place.spec(parties=1, min_parties=1, **{"rounds": 3} | fields)
-    return spec
+    return place.spec(parties=1, min_parties=1, **{"rounds": 3} | fields)
 
 
 def play(session, rounds):
@@ -182,7 +181,7 @@ def test_a_file_that_is_no_model_is_named(place, tmp_path, capsys):
 
 
 def test_a_coordinator_that_is_killed_goes_on_with_the_state(place, tmp_path, processes):
-    """Its process ends by SIGKILL after round 2; another one, and a party without memory, go on with m and v."""
+    """It ends by SIGKILL after round 2; another one, and a party without memory, go on with m and v."""
     spec = job(place).replace(step=ADAM)
     (tmp_path / "job.json").write_text(spec.to_json(said=True))
     store = tmp_path / "job.sqlite"
