@@ -100,8 +100,10 @@ fn the_first_party_by_name_gives_the_first_model() {
     give(&mut scene, 1, &[1.0, 2.0, -0.5, 0.0]);
     goes_on(&mut scene, &[1.0, 2.0, -0.5, 0.0], "party-1");
     let events = scene.store.events("job");
-    assert!(events.iter().any(|event| event.kind == "first model"
-        && event.detail.starts_with("party-1 gave version 0")));
+    assert!(
+        events.iter().any(|event| event.kind == "first model"
+            && event.detail.starts_with("party-1 gave version 0"))
+    );
 }
 
 #[test]
@@ -142,9 +144,15 @@ fn nobody_waits_for_ever() {
 #[test]
 fn what_is_no_model_is_refused_by_name_and_the_next_party_is_asked() {
     for (values, reason) in [
-        (&[0.0, f32::NAN, 0.0, 0.0][..], "coordinate 1 is not a finite number"),
+        (
+            &[0.0, f32::NAN, 0.0, 0.0][..],
+            "coordinate 1 is not a finite number",
+        ),
         (&[0.0; 3], "its model has 12 bytes, one of dim = 4 has 16"),
-        (&[0.0; 100_000], "its model has 400000 bytes, one of dim = 4 has 16"),
+        (
+            &[0.0; 100_000],
+            "its model has 400000 bytes, one of dim = 4 has 16",
+        ),
     ] {
         let mut scene = connected(&[0, 1]);
         assert!(is_asked(&mut scene, 0));
