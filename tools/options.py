@@ -23,7 +23,8 @@ BEGIN, END = "<!-- begin of what tools/options.py writes -->\n", "<!-- end -->\n
 WIDTH = 110
 
 # The classes of what is chosen, by the field that chooses it.
-BASES = {"protocol": "Protocol", "encoding": "Encoding"}
+BASES = {"protocol": "Protocol", "encoding": "Encoding", "step": "ServerStep"}
+HEADINGS = BASES | {"step": "Server step"}
 TYPES = {"integer": "int", "number": "float", "string": "str"}
 # The classes of entries of lists, by their schema.
 ENTRIES = {"#/$defs/tensor": "Tensor", "#/$defs/metric": "Metric"}
@@ -136,7 +137,7 @@ def python(schema: dict) -> str:
         for field, base in BASES.items()
     ]
     head = [
-        '"""The options of jobs, protocols and encodings.',
+        '"""The options of jobs, protocols, encodings and server steps.',
         "",
         "Written by tools/options.py from the declarations in Rust: change them there.",
         '"""',
@@ -147,8 +148,7 @@ def python(schema: dict) -> str:
         "from dataclasses import dataclass",
         "from typing import TYPE_CHECKING, ClassVar, Required, TypedDict",
         "",
-        "from blindsum.tables import UNSET, Encoding, Metric, Protocol, Tensor",
-        "from blindsum.tables import UNSET, Encoding, Parameters, Protocol, Tensor",
+        "from blindsum.tables import UNSET, Encoding, Metric, Parameters, Protocol, ServerStep, Tensor",
         "",
         "if TYPE_CHECKING:",
         "    from blindsum.layouts import ModelLayout",
@@ -208,7 +208,7 @@ def docs_table(table: dict, required: list[str], defs: dict) -> str:
 def docs(schema: dict) -> str:
     """The part of the page that lists options."""
     parts = ["## Every job", docs_table(schema, schema["required"], schema["$defs"])]
-    for field, base in BASES.items():
+    for field, base in HEADINGS.items():
         for name in schema["properties"][field]["oneOf"][0]["enum"]:
             table = schema["$defs"][f"{field}.{name}"]
             parts += [f"## {base} `{name}`", table["description"], docs_table(table, [], schema["$defs"])]

@@ -104,6 +104,7 @@ def join(
     mask_memory: int,
     servers: list[str],
     location: str,
+    initial: Vector | None,
 ) -> Party: ...
 
 class PartyMachine:
@@ -120,6 +121,7 @@ class PartyMachine:
         state: bytes | None,
         mark: int | None,
         mask_memory: int,
+        initial: Vector | None,
         now: float,
         wall: float,
     ) -> PartyMachine: ...
@@ -181,7 +183,7 @@ class Coordinator:
     admin: str | None
     dashboard: str | None
     hosts: list[str]
-    starts_from: tuple[str, int, str]
+    starts_from: tuple[str, int, str, str]
     def next_status(self, timeout: float) -> str | None: ...
     def order(self, command: str, reason: str) -> str: ...
     def drain(self, reason: str, within: float | None) -> None: ...

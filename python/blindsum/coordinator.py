@@ -51,17 +51,22 @@ class ModelStart:
     Attributes
     ----------
     kind : str
-        ``"zeros"``, ``"given"`` (by ``model``), ``"store"`` (the job goes on), ``"parties"`` (the job goes
-        on, and only its parties have the model), or ``"none"`` (the job keeps no model).
+        ``"zeros"``, ``"given"`` (by ``model``), ``"awaited"`` (a party gives it, and has not yet),
+        ``"party"`` (a party gave it), ``"store"`` (the job goes on), ``"parties"`` (the job goes on, and
+        only its parties have the model), or ``"none"`` (the job keeps no model).
     version : int
         Its version: the number of sums that are in it.
     hash : str
-        Its hash, 64 hexadecimal digits, as in a status; empty for ``"parties"`` and ``"none"``.
+        Its hash, 64 hexadecimal digits, as in a status; empty for ``"awaited"``, ``"parties"`` and
+        ``"none"``.
+    party : str
+        The party that gave the first model; empty where none did.
     """
 
     kind: str
     version: int
     hash: str
+    party: str = ""
 
 
 class Coordinator(Shown):
@@ -219,7 +224,7 @@ class Coordinator(Shown):
         logger.info(
             "job %r: starts from %s (model version %d, hash %s)",
             spec.job,
-            _STARTS[self.starts_from.kind],
+            _start_in_words(self.starts_from, spec),
             self.starts_from.version,
             self.starts_from.hash or "not known here",
         )
@@ -414,12 +419,21 @@ class Coordinator(Shown):
 
 _STARTS = {
     "zeros": "zeros; give model= to start from yours",
+    "awaited": "a model that a party gives",
+    "party": "a model that a party gave",
     "given": "the model that was given",
     "store": "the model of the store",
     "parties": "a model that only the parties have",
     "none": "nothing: the job keeps no model",
 }
 """Kinds of :class:`ModelStart` in words."""
+
+
+def _start_in_words(start: ModelStart, spec: JobSpec) -> str:
+    """What the log says of the model that the job starts from."""
+    if start.kind == "zeros" and spec.initial == "zeros":
+        return "zeros, as the job says"
+    return f"the model that {start.party} gave" if start.kind == "party" else _STARTS[start.kind]
 
 
 def _shown_to_etcd(

@@ -1,11 +1,13 @@
-"""The model that a job begins with, checked where it is given."""
+"""The model that a job begins with, checked where it is given: at the coordinator, or at a party."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from blindsum import _native
-from blindsum.arrays import Vector, as_vector
+from blindsum.arrays import Vector, as_vector, is_mapping
 from blindsum.errors import InputError
 from blindsum.options import Quantised
 from blindsum.spec import JobSpec
@@ -29,8 +31,12 @@ def first_model(model: object, spec: JobSpec, what: str = "model") -> Vector:
     Raises
     ------
     blindsum.InputError
-        No vector of ``dim`` floats, or a number that is not finite or beyond the range of the job's models.
+        No vector of ``dim`` floats, a number that is not finite or beyond the range of the job's models, or a
+        job that does not take its first model from the coordinator.
     """
+    if spec.initial != "coordinator":
+        rule = f'the job says initial = "{spec.initial}"'
+        raise InputError(f'{what}: {rule}; give no model, or let the job say initial = "coordinator"')
     start = as_vector(model, spec.dim, what)
     if (index := _native.first_not_finite(start)) is not None:
         raise InputError(f"{what}: coordinate {index} is not a finite number", index)
@@ -46,3 +52,30 @@ def first_model(model: object, spec: JobSpec, what: str = "model") -> Vector:
             )
             raise InputError(f"{what}: {rule}; {advice}", index)
     return start
+
+
+def initial_of(initial: object) -> Vector | None:
+    """Give the model that a party can give as a vector; the job that it joins is not known yet.
+
+    Parameters
+    ----------
+    initial
+        An array, something with ``.values()`` that gives one, or a function that gives either; ``None`` for
+        a party that gives none. A function is called once.
+
+    Raises
+    ------
+    blindsum.InputError
+        No vector of floats, or a number that is not finite.
+    """
+    if initial is None:
+        return None
+    given: Any = initial
+    if callable(given) and not hasattr(given, "values"):
+        given = given()
+    if callable(getattr(given, "values", None)) and not is_mapping(given):
+        given = given.values()
+    vector = as_vector(given, None, "initial")
+    if (index := _native.first_not_finite(vector)) is not None:
+        raise InputError(f"initial: coordinate {index} is not a finite number", index)
+    return vector

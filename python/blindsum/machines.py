@@ -23,7 +23,7 @@ from typing import Any
 
 from blindsum import _native, checks
 from blindsum.errors import ConfigError, InputError
-from blindsum.first_model import first_model
+from blindsum.first_model import first_model, initial_of
 from blindsum.machine_events import (
     Event,
     Failed,
@@ -96,6 +96,7 @@ class PartyMachine:
         state: bytes | None = None,
         mark: int | None = None,
         mask_memory: int = 0,
+        initial: object = None,
         now: float | None = None,
         wall: float | None = None,
     ) -> PartyMachine:
@@ -119,6 +120,8 @@ class PartyMachine:
             the round that it was in, unless its update was sent.
         mask_memory
             Bytes of masks that :meth:`tick` may compute ahead of time, as for :func:`blindsum.join`.
+        initial
+            A model that the party can give, as for :func:`blindsum.join`.
         now, wall
             The time on both clocks.
 
@@ -138,6 +141,7 @@ class PartyMachine:
             state,
             None if mark is None else checks.setting("mark", mark, 0, _MOST_MARK),
             checks.setting("mask_memory", mask_memory, 0, MOST_MASK_MEMORY),
+            initial_of(initial),
             *_clocks(now, wall),
         )
         return cls(native)

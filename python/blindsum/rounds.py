@@ -457,7 +457,9 @@ class ZerosLog:
     """Warns once if the first model of a job is all zeros: networks do not learn from there."""
 
     def __init__(self, spec: JobSpec) -> None:
-        self._looks = spec.model_update != "none" and spec.dim >= MIN_NETWORK
+        # Where the job says zeros they are meant.
+        is_meant = spec.model_update == "none" or spec.initial == "zeros"
+        self._looks = not is_meant and spec.dim >= MIN_NETWORK
 
     def look_at(self, current: Round, version: int) -> None:
         """Look at the model of the first round that this party gets."""
@@ -467,7 +469,8 @@ class ZerosLog:
         logger.warning(
             "job %r, round %d: the model that the job starts from is all zeros. A linear model can learn "
             "from zeros, a network with hidden layers does not. Start the coordinator with another model: "
-            "blindsum serve --model FILE, or Coordinator(model=...)",
+            "blindsum serve --model FILE, or Coordinator(model=...), or a job with initial = 'first-party'; "
+            "initial = 'zeros' says that zeros are meant",
             current._spec.job,
             current.number,
         )

@@ -26,6 +26,7 @@ from blindsum.errors import (
     RoundUnknown,
     WaitTimeoutError,
 )
+from blindsum.first_model import initial_of
 from blindsum.layouts import ModelLayout, check, lines_of
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.policy import Policy
@@ -358,6 +359,7 @@ def join(
     mask_memory: int = MASK_MEMORY,
     location: str = "",
     layout: ModelLayout | Sequence[str] | None = None,
+    initial: object = None,
 ) -> Session:
     """Join a job at a coordinator, over mutual TLS.
 
@@ -397,11 +399,18 @@ def join(
     layout
         This party's model: a ``ModelVector`` (:mod:`blindsum.torch`, ``.jax``, ``.sklearn``), or the lines of
         its layout. A job of another model is refused; where the job binds no layout, one of another ``dim``.
+    initial
+        A model that this party can give a job with ``initial = "first-party"``: ``dim`` floats, something
+        with ``.values()`` that gives them, or a function that gives either and is called once, before the
+        party connects. The coordinator asks one party for it. The first model is not secret: the coordinator
+        and all parties learn it, and who gave it.
 
     Raises
     ------
     blindsum.LayoutError
         The job is of another model than ``layout``; it names the first difference.
+    blindsum.InputError
+        ``initial`` is no vector of the job's ``dim`` finite floats, or the job takes no model from a party.
     blindsum.ConfigError
         A name that no job can have, or another argument that cannot be right; nothing was tried then.
     blindsum.IdentityError
@@ -440,6 +449,7 @@ def join(
         memory,
         servers,
         checks.line("location", location),
+        initial_of(initial),
     )
     session = Session(native)
     if lines is not None:

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from blindsum import _native
 from blindsum.display import Shown
 from blindsum.errors import SpecError
-from blindsum.options import ENCODINGS, PROTOCOLS, JobArguments, JobFields
+from blindsum.options import ENCODINGS, PROTOCOLS, STEPS, JobArguments, JobFields
 from blindsum.plan import Step
 from blindsum.tables import UNSET, Metric, Parameters, Table, Tensor
 
@@ -21,8 +21,9 @@ from blindsum.tables import UNSET, Metric, Parameters, Table, Tensor
 class JobSpec(JobFields, Shown):
     """What is agreed before anything is sent. Checked when it is made; its hash is in every key.
 
-    It has a field for what every job has (:class:`blindsum.options.JobFields`), and ``protocol`` and
-    ``encoding`` with the options of what is chosen: a name, or a class such as :class:`blindsum.SecAggPlus`.
+    It has a field for what every job has (:class:`blindsum.options.JobFields`), and ``protocol``,
+    ``encoding`` and ``step`` with the options of what is chosen: a name, or a class such as
+    :class:`blindsum.SecAggPlus`.
     What is not said has its default. Whole numbers are of type ``int``, or integers of numpy, as for
     :func:`numpy.zeros`: ``dim=100_000``, not ``dim=1e5``.
 
@@ -76,7 +77,7 @@ class JobSpec(JobFields, Shown):
         Raises
         ------
         blindsum.SpecError
-            As for :meth:`from_dict`; or an option that neither the job nor its protocol and encoding have:
+            As for :meth:`from_dict`; or an option that neither the job nor its chosen tables have:
             the error says where it belongs.
         """
         spec = cls.__new__(cls)
@@ -247,6 +248,7 @@ class JobSpec(JobFields, Shown):
         With ``model_update = "replace"`` the model is the mean, and the bound holds for it. With ``"add"``
         a round adds its mean to the model and rounds the sum: a model is off by ``max_error`` for every
         round, and by ``2**-24`` of its size (``2**-53`` where it is float64) for every addition.
+        Another ``step`` than ``"fedavg"`` with learning rate 1 multiplies or divides the mean first.
 
         What the encoding does to another rule of three servers (``mpc3``) depends on the rule, and the
         servers round as well: :func:`blindsum.rules.error_bound`, or ``error_bound`` of a simulation.
@@ -261,7 +263,7 @@ class JobSpec(JobFields, Shown):
 
     def _shown(self) -> dict[str, object]:
         said = json.loads(self.to_json(said=True))
-        options = {name: said.pop(name) for name in ("protocol", "encoding") if name in said}
+        options = {name: said.pop(name) for name in ("protocol", "encoding", "step") if name in said}
         chosen = ", ".join(f"{name} {value}" for name, value in self.chosen.items())
         return {
             **{name: _option_text(value) for name, value in options.items()},
@@ -279,7 +281,7 @@ class JobSpec(JobFields, Shown):
     def _take(self, checked: dict[str, Any]) -> None:
         """The fields, as the core filled them in."""
         spec = dict(checked["spec"])
-        for name, tables in (("protocol", PROTOCOLS), ("encoding", ENCODINGS)):
+        for name, tables in (("protocol", PROTOCOLS), ("encoding", ENCODINGS), ("step", STEPS)):
             options = dict(spec[name])
             if "tensors" in options:
                 options["tensors"] = tuple(Tensor(**tensor) for tensor in options["tensors"])

@@ -88,7 +88,7 @@ def _fixed(value: Any) -> Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A protocol or an encoding with its options; options that are not given are ``None``."""
+    """A protocol, an encoding or a server step with its options; options that are not given are ``None``."""
 
     name: ClassVar[str]
 
@@ -107,3 +107,7 @@ class Protocol(Table):
 
 class Encoding(Table):
     """An encoding with its options."""
+
+
+class ServerStep(Table):
+    """What adding to the model means, with its options."""

@@ -221,6 +221,20 @@ def test_a_late_joiner_starts_from_the_others_model(place, tmp_path):
     assert setups_in(store)[0] == [True, False, True, False]
 
 
+def test_a_late_joiner_gets_the_state_of_the_step_sealed(place):
+    update = np.full(4, 0.5)
+    spec = hidden(place, min_parties=2, rounds=2).replace(step={"name": "fedavgm", "momentum": 0.5})
+    with place.coordinator(spec) as coordinator:
+        early = [place.join(coordinator, name) for name in "ab"]
+        first = together(early, update)
+        second = together([*early, place.join(coordinator, "c")], update)
+    assert np.allclose(first["a"][1].model, 0.5, atol=1e-4)
+    # The momentum is 0.5 · 0.5 + 0.5 in round 2, at the late party as well.
+    models = [outcome.model for _, outcome in second.values()]
+    assert np.allclose(models[0], 0.5 + 0.75, atol=2e-4)
+    assert all(np.array_equal(model, models[0]) for model in models)
+
+
 def test_a_state_folder_keeps_key_and_model(place, tmp_path):
     store = tmp_path / "job.sqlite"
     update = np.full(4, 0.5)

@@ -55,7 +55,17 @@ JOB: dict[str, Option] = {
     "input_deadline": _seconds(600.0),
     "model_update": Option("choice", None, choices=("add", "replace", "none")),
     "metrics": Option("metrics", []),
+    "initial": Option("choice", "coordinator", choices=("coordinator", "zeros", "first-party")),
 }
+ETA = {value: Option("real", value, 0, 1e6, above=True) for value in (1.0, 0.01, 0.1)}
+TAU = Option("real", 0.001, 1e-12, 1e3)
+
+
+def _part(default: float) -> Option:
+    return Option("real", default, 0, 1, below=True)
+
+
+ADAM = {"learning_rate": ETA[0.01], "beta1": _part(0.9), "beta2": _part(0.99), "tau": TAU}
 RAMP = {"threshold": COUNT, "packing": COUNT}
 CHOSEN: dict[str, dict[str, dict[str, Option]]] = {
     "protocol": {
@@ -89,7 +99,15 @@ CHOSEN: dict[str, dict[str, dict[str, Option]]] = {
         "fixed64": {"clip": CLIP, "max_weight": WEIGHT, "tensors": TENSORS},
         "integers": {"bits": Option("whole", 16, 1, 64), "max_weight": WEIGHT},
     },
+    "step": {
+        "fedavg": {"learning_rate": ETA[1.0]},
+        "fedavgm": {"learning_rate": ETA[1.0], "momentum": _part(0.9)},
+        "fedadam": ADAM,
+        "fedyogi": ADAM,
+        "fedadagrad": {"learning_rate": ETA[0.1], "beta1": _part(0.0), "tau": TAU},
+    },
 }
+USUAL = {"encoding": "quantised", "step": "fedavg"}
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -197,7 +215,7 @@ class Job:
         self.options: dict[str, Any] = {}
         kinds: dict[str, tuple[str, Any]] = {}
         for place, alternatives in CHOSEN.items():
-            chosen = said.pop(place, "quantised" if place == "encoding" else None)
+            chosen = said.pop(place, USUAL.get(place))
             self._choose(place, alternatives, chosen, kinds)
         none = "none" if self.options["encoding"] == "integers" else "add"
         for name, option in JOB.items():
@@ -214,6 +232,11 @@ class Job:
         for name in sorted(kinds, key=lambda name: name.encode()):
             kind, default = kinds[name]
             value = _parts(kind, self.options[name])
+            # The name of the step is said only where it is another one, or has an option with another value.
+            if name == "step" and any(
+                self.options[option] != kinds[option][1] for option in kinds if option.startswith("step.")
+            ):
+                default = None
             if default is None or value != _parts(kind, default):
                 parts += [name.encode(), *value]
         self.hash = derive.h("blindsum job", *parts)
@@ -241,7 +264,7 @@ class Job:
         if not isinstance(chosen, str) or chosen not in alternatives:
             raise BadJob(f"{where}: {chosen!r} is none of {', '.join(alternatives)}")
         self.options[place] = chosen
-        kinds[place] = ("choice", None)
+        kinds[place] = ("choice", "fedavg" if place == "step" else None)
         for name, option in alternatives[chosen].items():
             full = f"{place}.{name}"
             self.options[full] = _value(full, option, options.pop(name, option.default))
@@ -333,6 +356,8 @@ class Job:
         """The encoding, where this client speaks it."""
         if self["encoding"] != "quantised" or self["encoding.clipping"] == "aciq":
             raise BadJob("encoding: this client speaks quantised only, and no aciq")
+        if self["step"] != "fedavg" or self["step.learning_rate"] != 1.0:
+            raise BadJob("step: this client adds the mean as it is")
         return Quantised(
             dim=self["dim"],
             parties=self.parties,

@@ -171,7 +171,7 @@ class Jobs(unittest.TestCase):
 
     def test_defaults(self) -> None:
         defaults = load("options")["defaults"]
-        for place in ("protocol", "encoding"):
+        for place in ("protocol", "encoding", "step"):
             for name, options in defaults[place].items():
                 job = Job({"protocol": "plain", "parties": 3, "dim": 4, place: name})
                 for option, value in options.items():

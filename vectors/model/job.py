@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor
 
 from .derive import framed_hash
-from .said import job_hash
+from .said import CHOICES, job_hash
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,22 @@ class Job:
     metrics: tuple[Metric, ...] = ()
     layout: tuple[str, ...] = ()
     parameters: dict[str, object] = field(default_factory=dict)
+    step: str = "fedavg"
+    initial: str = "coordinator"
+    learning_rate: float | None = None
+    momentum: float | None = None
+    beta1: float | None = None
+    beta2: float | None = None
+    tau: float | None = None
 
     def hash(self) -> bytes:
         """Hash of what the job says."""
         return job_hash(self)
+
+    def option(self, choice: str, name: str) -> object:
+        """An option of a chosen table: as the job has it, or the default of the table."""
+        given = getattr(self, name)
+        return CHOICES[choice][getattr(self, choice)][name] if given is None else given
 
     def halved_clips(self) -> list[float]:
         """Half the bound of every tensor, or of the one that there is without tensors."""

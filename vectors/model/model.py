@@ -12,6 +12,7 @@ from .derive import framed_hash
 from .encoding import single
 from .job import Job, Tensor
 from .said import said
+from .step import OPTIONS, Step
 
 SMALLEST, LARGEST = 2.0**-149, single(3.4028234663852886e38)
 WIDE = [0.1, -0.0, 5e-324, 1e300, 1.0]
@@ -34,7 +35,7 @@ def reals(job: Job, values: list[float]) -> bytes:
 
 @dataclass
 class Model:
-    """Values with their version, and the history where the bounds follow from earlier rounds."""
+    """Values with their version, the history if bounds follow from earlier rounds, the step's state."""
 
     job: Job
     values: list[float]
@@ -42,12 +43,14 @@ class Model:
 
     def __post_init__(self) -> None:
         tensors = self.job.tensors or (Tensor("", self.job.dim, self.job.clip),)
+        self.step = Step(self.job, len(self.values), is_wide=is_wide(self.job))
         self.history = [aciq.Tensor(t.len, t.clip) for t in tensors] if self.job.clipping == "aciq" else []
 
     def parts(self) -> list[bytes]:
         """What is hashed."""
         history = [bytes.fromhex(aciq.state(self.history))] if self.history else []
-        return [reals(self.job, self.values), *history]
+        state = self.step.state()
+        return [reals(self.job, self.values), *history, *([reals(self.job, state)] if state else [])]
 
     def hash(self) -> bytes:
         """The name of the model."""
@@ -57,11 +60,7 @@ class Model:
         """The model after a round in which the coordinates of each tensor went so far."""
         if self.job.model_update == "none":
             return
-        added = [value + step for value, step in zip(self.values, mean, strict=True)]
-        if not is_wide(self.job):
-            # The sum of two singles as a double, rounded to a single, is their sum in single precision.
-            added = [single(value) for value in added]
-        self.values = mean if self.job.model_update == "replace" else added
+        self.values = mean if self.job.model_update == "replace" else self.step.take(self.values, mean)
         self.version += 1
         for tensor, far in zip(self.history, reached, strict=True):
             tensor.observe(far)
@@ -91,6 +90,25 @@ def grown(job: Job, first: list[float], means: list[tuple[list[int], list[float]
         model.take(mean, reached)
         rounds.append({"reached": reached, "mean": reals(job, mean).hex(), "model": model.shown()})
     return {"spec": said(job), "first": start, "rounds": rounds}
+
+
+def stepped(job: Job) -> list[dict[str, object]]:
+    """Three rounds with every server step, in both precisions, beside a history, and with other options."""
+    means = [values_of("one", 5, 0.1), values_of("two", 5, 1e-3), [0.0, -0.0, SMALLEST, 0.5, 2.0**-25]]
+    plain, first = [([], mean) for mean in means], values_of("stepped", 5)
+    doubles = [([], fine(label)) for label in ("one", "two", "three")]
+    learnt = [([far], mean) for far, mean in zip((1, 0, 2), means, strict=True)]
+    others = {"learning_rate": 0.3, "momentum": 0.5, "beta1": 0.5, "beta2": 0.75, "tau": 0.25}
+    found = [grown(replace(job, learning_rate=0.1), first, plain)]
+    for step, options in OPTIONS.items():
+        of = replace(job, step=step)
+        given = {name: others[name] for name in ("learning_rate", *options)}
+        found += [grown(of, first, plain), grown(replace(of, **given), first, plain)]
+        found += [
+            grown(replace(of, bits=25), WIDE, doubles),
+            grown(replace(of, clipping="aciq"), first, learnt),
+        ]
+    return found
 
 
 def hidden(job: Job, first: list[float]) -> dict[str, object]:
@@ -135,10 +153,12 @@ def vectors() -> dict[str, object]:
                 replace(job, bits=32, clipping="aciq"), WIDE, [([0], fine("history")), ([4], fine("more"))]
             ),
             grown(replace(job, encoding="fixed64", model_update="replace"), WIDE, [([], fine("fixed"))]),
+            *stepped(job),
         ],
         "hidden": [
             hidden(flashe, values_of("hidden", 5)),
             hidden(replace(flashe, clipping="aciq"), [0.0] * 5),
             hidden(replace(flashe, model_update="none"), []),
+            hidden(replace(flashe, step="fedadam"), values_of("hidden", 5)),
         ],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .job import Job, Metric, Tensor
-from .said import COMMON, ENCODINGS, PROTOCOLS, Option, job_hash, said
+from .said import COMMON, ENCODINGS, PROTOCOLS, STEPS, Option, job_hash, said
 
 # Another value than the default, which a job of 40 parties and 15 coordinates may have beside the defaults.
 OTHERS: dict[str, Option] = {
@@ -36,6 +36,7 @@ OTHERS: dict[str, Option] = {
         "one": 1.0,
         "_Zeta9": 0,
     },
+    "initial": "first-party",
     "neighbours": 30,
     "threshold": 31,
     "packing": 2,
@@ -54,6 +55,11 @@ OTHERS: dict[str, Option] = {
     "rounding": "nearest",
     "max_weight": 100,
     "tensors": (Tensor("dense.weight", 12, 0.5), Tensor("", 3, 2.0)),
+    "learning_rate": 0.3,
+    "momentum": 0.5,
+    "beta1": 0.75,
+    "beta2": 0.9,
+    "tau": 0.1,
 }
 # These need a density below 1.
 SPARSE: dict[str, dict[str, Option]] = {
@@ -103,6 +109,10 @@ def jobs() -> list[Job]:
                 found.append(replace(base, **{name: OTHERS[name]}))
     for encoding, options in ENCODINGS.items():
         base = replace(BASE, encoding=encoding, model_update="none" if encoding == "integers" else "add")
+        found.append(base)
+        found += [replace(base, **{name: OTHERS[name]}) for name in options]
+    for step, options in STEPS.items():
+        base = replace(BASE, step=step)
         found.append(base)
         found += [replace(base, **{name: OTHERS[name]}) for name in options]
     return found
@@ -181,6 +191,10 @@ def refused() -> list[dict[str, object]]:
             (base | {"encoding": {"name": "quantised", "bits": -1}}, "encoding.bits"),
             (base | {"encoding": {"name": "quantised", "bits": 2**32}}, "encoding.bits"),
             (base | {"encoding": None}, "encoding"),
+            (base | {"step": "sgd"}, "step"),
+            (base | {"step": {"momentum": 0.5}}, "step.name"),
+            (base | {"step": {"name": "fedadagrad", "beta2": 0.5}}, "step.beta2"),
+            (base | {"learning_rate": 0.5}, "learning_rate"),
             (base | {"min_parties": True}, "min_parties"),
             (proved, "protocol.bound"),
             (base | {"protocol": plain | {"bound": "entries"}}, "protocol.bound"),
@@ -214,6 +228,7 @@ def vectors() -> dict[str, object]:
             "job": {name: default for name, default in COMMON.items() if default is not None},
             "protocol": PROTOCOLS,
             "encoding": ENCODINGS,
+            "step": STEPS,
         },
         "jobs": [hashed(job) for job in jobs()],
         "refused": refused(),

@@ -41,6 +41,8 @@ COMMON: dict[str, Option | None] = {
     "metrics": (),
     "layout": (),
     "parameters": {},
+    "step": "fedavg",
+    "initial": "coordinator",
 }
 PROTOCOLS: dict[str, dict[str, Option]] = {
     "plain": {},
@@ -86,7 +88,16 @@ ENCODINGS: dict[str, dict[str, Option]] = {
     "fixed64": {"clip": 1.0, "max_weight": 1, "tensors": ()},
     "integers": {"bits": 16, "max_weight": 1},
 }
-CHOICES = {"protocol": PROTOCOLS, "encoding": ENCODINGS}
+STEPS: dict[str, dict[str, Option]] = {
+    "fedavg": {"learning_rate": 1.0},
+    "fedavgm": {"learning_rate": 1.0, "momentum": 0.9},
+    "fedadam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99, "tau": 0.001},
+    "fedyogi": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99, "tau": 0.001},
+    "fedadagrad": {"learning_rate": 0.1, "beta1": 0.0, "tau": 0.001},
+}
+CHOICES = {"protocol": PROTOCOLS, "encoding": ENCODINGS, "step": STEPS}
+# A choice that is said only where its name or one of its options is another one.
+QUIET = {"step"}
 
 
 def default_of(job: Job, name: str) -> Option | None:
@@ -95,14 +106,19 @@ def default_of(job: Job, name: str) -> Option | None:
 
 
 def dotted(job: Job) -> dict[str, Option]:
-    """What differs from its default, by dotted name; the names of protocol and encoding always."""
+    """What differs from its default, by dotted name; the names of protocol and encoding always.
+
+    That of the step only where it or one of its options differs.
+    """
     said = {name: getattr(job, name) for name in COMMON if getattr(job, name) != default_of(job, name)}
     said |= {f"parameters.{name}": value for name, value in said.pop("parameters", {}).items()}
     for choice, tables in CHOICES.items():
-        said[choice] = getattr(job, choice)
-        for option, default in tables[said[choice]].items():
-            if getattr(job, option) != default:
-                said[f"{choice}.{option}"] = getattr(job, option)
+        name = getattr(job, choice)
+        options = {option: job.option(choice, option) for option in tables[name]}
+        others = {option: value for option, value in options.items() if value != tables[name][option]}
+        if choice not in QUIET or others or name != COMMON[choice]:
+            said[choice] = name
+        said |= {f"{choice}.{option}": value for option, value in others.items()}
     return said
 
 

@@ -132,7 +132,7 @@ pub enum EncodeError {
     /// A model that would not be finite.
     #[error(
         "version {version} of the model is not finite at coordinate {index}: the model has grown beyond its precision; \
-         begin a new job with a smaller clip or initial model, or with model_update = replace"
+         begin a new job with a smaller clip, learning rate or initial model, or with model_update = replace"
     )]
     Model {
         /// The version of the model.

@@ -43,6 +43,7 @@ mod reals;
 mod simd;
 mod sparse;
 mod spec;
+mod step;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -62,5 +63,6 @@ pub use sparse::{DensitySchedule, Divisor, LeftoverSize, Selection, Sent, Sparse
 pub use spec::{
     ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, largest_fixed64_clip,
 };
+pub use step::{Direction, SecondMoment, ServerStep, StepState};
 pub use update::{Judged, Update};
 pub use values::{EncodeReport, Integers, Real, Values};

@@ -144,26 +144,6 @@ impl Reals {
         }
     }
 
-    /// The sum with a vector of the same precision, each coordinate rounded once.
-    ///
-    /// # Errors
-    /// [`EncodeError::Dim`] if the other vector has another length, [`EncodeError::Precision`] if it has another precision.
-    pub fn plus(&self, other: &Self) -> Result<Self, EncodeError> {
-        let (got, dim) = (other.len(), self.len());
-        if got != dim {
-            return Err(EncodeError::Dim { got, dim });
-        }
-        match (self, other) {
-            (Self::Single(a), Self::Single(b)) => {
-                Ok(Self::Single(a.iter().zip(b).map(|(a, b)| a + b).collect()))
-            }
-            (Self::Double(a), Self::Double(b)) => {
-                Ok(Self::Double(a.iter().zip(b).map(|(a, b)| a + b).collect()))
-            }
-            _ => Err(EncodeError::Precision),
-        }
-    }
-
     /// Checks that all coordinates are finite.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ mod traffic;
 mod testing;
 
 pub use error::{JobError, NoUpdateTaken, PolicyError, StoreError};
-pub use model::{Model, history_len, model_len, sealed_len};
+pub use model::{Model, carried_len, model_len, sealed_len};
 
 use std::time::Duration;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use blindsum_crypto::kdf;
 use blindsum_crypto::seal::STORAGE_OVERHEAD;
-use blindsum_encode::{EncodeError, Precision, Reach, Reals, UpdateHistory};
-use blindsum_protocol::{Fault, Job, ModelUpdate, Round};
+use blindsum_encode::{EncodeError, Precision, Reach, Reals, StepState, UpdateHistory};
+use blindsum_protocol::{Fault, Job, JobSpec, ModelUpdate, Round};
 use bytes::Bytes;
 
 use crate::{JobError, pb};
@@ -15,7 +15,8 @@ use crate::{JobError, pb};
 /// them are finite.
 ///
 /// If clipping bounds follow from earlier rounds, the history of updates that decides them is part of the model: of its
-/// bytes, after the values, and of its hash. So everybody who gets the model gets the history.
+/// bytes, after the values, and of its hash. So everybody who gets the model gets the history. The state of the server
+/// step of the job is part of the model in the same way, after the history.
 ///
 /// If only the parties learn sums, the coordinator knows the first model and of those after it only a name. The hash is
 /// then `H("blindsum hidden model"; hash before, message)`, over the message that told the survivors their encrypted
@@ -27,31 +28,54 @@ pub struct Model {
     hash: [u8; 32],
     dim: u64,
     values: Arc<Reals>,
-    /// Apart from the rest, as most models have none.
-    history: Option<Box<UpdateHistory>>,
+    carried: Carried,
     hidden: bool,
 }
 
-/// Values and history.
-type Parsed = (Reals, Option<Box<UpdateHistory>>);
+/// What a model has beside its values, where its job needs it.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Carried {
+    /// Apart from the rest, as most models have none.
+    history: Option<Box<UpdateHistory>>,
+    /// The state of the server step; empty where the step has none.
+    step: Arc<StepState>,
+}
 
-impl Model {
-    /// A model without a history, of the precision of these values; its hash is `H("blindsum model"; values)`, the values as
-    /// little-endian IEEE 754 numbers.
-    pub fn new(version: u64, values: impl Into<Reals>) -> Self {
-        Self::with_history(version, values.into(), None)
+impl Carried {
+    /// Before the first round.
+    fn first(job: &Job, dim: usize) -> Self {
+        let precision = job.encoding().precision();
+        Self {
+            history: job.new_history().map(Box::new),
+            step: job.server_step().new_state(precision, dim).into(),
+        }
     }
 
-    /// A model with a history, if its job needs one. The hash is then `H("blindsum model"; values, history)`.
-    fn with_history(version: u64, values: Reals, history: Option<Box<UpdateHistory>>) -> Self {
-        let (bytes, state) = (values.to_bytes(), history.as_ref().map(|h| h.to_bytes()));
+    /// The parts that there are, in bytes.
+    fn to_bytes(&self) -> Vec<Vec<u8>> {
+        let history = self.history.iter().map(|history| history.to_bytes());
+        let step = Some(self.step.to_bytes()).filter(|bytes| !bytes.is_empty());
+        history.chain(step).collect()
+    }
+}
+
+impl Model {
+    /// A model without a history and without the state of a step, of the precision of these values; its hash is `H("blindsum model"; values)`, the values as
+    /// little-endian IEEE 754 numbers.
+    pub fn new(version: u64, values: impl Into<Reals>) -> Self {
+        Self::with(version, values.into(), Carried::default())
+    }
+
+    /// A model with what its job needs beside the values. Each part of that is one more part of the hash.
+    fn with(version: u64, values: Reals, carried: Carried) -> Self {
+        let (bytes, state) = (values.to_bytes(), carried.to_bytes());
         let parts: Vec<&[u8]> = [&bytes].into_iter().chain(&state).map(|b| &b[..]).collect();
         Self {
             version,
             hash: kdf::hash("blindsum model", &parts),
             dim: values.len() as u64,
             values: Arc::new(values),
-            history,
+            carried,
             hidden: false,
         }
     }
@@ -68,11 +92,29 @@ impl Model {
             return Err(EncodeError::Dim { got, dim });
         }
         values.check_finite()?;
-        Ok(Self::with_history(
-            0,
-            values,
-            job.new_history().map(Box::new),
-        ))
+        Ok(Self::with(0, values, Carried::first(job, dim)))
+    }
+
+    /// The first model of a job, from the bytes of its values: `dim` little-endian numbers of the precision of the job.
+    ///
+    /// # Errors
+    /// Another length, or a value that is not finite.
+    pub fn first_from_bytes(job: &Job, bytes: &[u8]) -> Result<Self, String> {
+        let values = Reals::from_bytes(job.encoding().precision(), bytes);
+        let values = values.ok_or_else(|| format!("{} bytes are no vector", bytes.len()))?;
+        Self::first(job, values).map_err(|error| error.to_string())
+    }
+
+    /// What stands for the first model before a party has given it. It has a hash of its own, `H("blindsum awaited
+    /// model"; job hash)`, and no values.
+    pub fn awaited(job: &Job) -> Self {
+        let hash = kdf::hash("blindsum awaited model", &[job.hash()]);
+        Self::hidden(0, hash, job.spec().dim)
+    }
+
+    /// Whether the first model is not here yet.
+    pub fn is_awaited(&self) -> bool {
+        self.hidden && self.version == 0
     }
 
     /// The first model of a job that was given none: zeros, or no values if the job keeps no model.
@@ -82,13 +124,13 @@ impl Model {
             ModelUpdate::Add | ModelUpdate::Replace => job.spec().dim as usize,
         };
         let zeros = Reals::zeros(job.encoding().precision(), dim);
-        Self::with_history(0, zeros, job.new_history().map(Box::new))
+        Self::with(0, zeros, Carried::first(job, dim))
     }
 
     /// Reads a model of this job from bytes.
     ///
     /// # Errors
-    /// A length that no model of the job has, a value that is not finite, a history that cannot be read, or a hash that is
+    /// A length that no model of the job has, a value that is not finite, a history or state that cannot be read, or a hash that is
     /// not `expected`.
     pub fn from_bytes(
         job: &Job,
@@ -97,11 +139,11 @@ impl Model {
         expected: &[u8],
     ) -> Result<Self, JobError> {
         let refused = |rule| Err(JobError::Coordinator(rule));
-        let (values, history) = match Self::parse(job, bytes) {
+        let (values, carried) = match Self::parse(job, bytes) {
             Ok(parsed) => parsed,
             Err(rule) => return refused(format!("model version {version}: {rule}")),
         };
-        let model = Self::with_history(version, values, history);
+        let model = Self::with(version, values, carried);
         match model.hash == expected {
             true => Ok(model),
             false => refused(format!(
@@ -115,13 +157,13 @@ impl Model {
     /// # Errors
     /// Bytes that are no model of the job.
     pub fn restored(job: &Job, version: u64, bytes: &[u8]) -> Result<Self, String> {
-        let (values, history) = Self::parse(job, bytes)?;
-        Ok(Self::with_history(version, values, history))
+        let (values, carried) = Self::parse(job, bytes)?;
+        Ok(Self::with(version, values, carried))
     }
 
-    /// Values and history out of the bytes of a model.
-    fn parse(job: &Job, bytes: &[u8]) -> Result<Parsed, String> {
-        let (behind, precision) = (history_len(job), job.encoding().precision());
+    /// Values, and what comes after them, out of the bytes of a model.
+    fn parse(job: &Job, bytes: &[u8]) -> Result<(Reals, Carried), String> {
+        let (behind, precision) = (carried_len(job), job.encoding().precision());
         let Some((values, state)) = bytes
             .len()
             .checked_sub(behind)
@@ -134,19 +176,22 @@ impl Model {
             };
             let rule = match behind {
                 0 => format!("no vector of {number}"),
-                _ => format!("no vector of {number} and {behind} bytes of history"),
+                _ => format!("no vector of {number} and {behind} bytes of history and state"),
             };
             return Err(format!("a model of {} bytes is {rule}", bytes.len()));
         };
         values.check_finite().map_err(|error| error.to_string())?;
+        let (history, step) = state.split_at_checked(history_len(job)).unwrap_or_default();
         let history = match job.new_history() {
             None => None,
             Some(_) => {
-                let history = UpdateHistory::from_bytes(job.encoding(), state);
+                let history = UpdateHistory::from_bytes(job.encoding(), history);
                 Some(Box::new(history.map_err(|error| error.to_string())?))
             }
         };
-        Ok((values, history))
+        let step = job.server_step().read_state(precision, values.len(), step);
+        let step = step.map_err(|error| error.to_string())?.into();
+        Ok((values, Carried { history, step }))
     }
 
     /// A model that another party sent. That party knows only the name of the model, too, and cannot check the values:
@@ -155,14 +200,14 @@ impl Model {
     /// # Errors
     /// Bytes that are no model of the job.
     pub fn from_holder(job: &Job, name: &pb::ModelName, bytes: &[u8]) -> Result<Self, String> {
-        let (values, history) = Self::parse(job, bytes)?;
+        let (values, carried) = Self::parse(job, bytes)?;
         let hash = name.hash.as_slice().try_into();
         Ok(Self {
             version: name.version,
             hash: hash.map_err(|_| "the hash of the model must have 32 bytes")?,
             dim: values.len() as u64,
             values: Arc::new(values),
-            history,
+            carried,
             hidden: false,
         })
     }
@@ -174,7 +219,7 @@ impl Model {
             hash,
             dim,
             values: Arc::new(Reals::Single(Vec::new())),
-            history: None,
+            carried: Carried::default(),
             hidden: true,
         }
     }
@@ -190,7 +235,7 @@ impl Model {
         Self::hidden(self.version + 1, hash, self.dim)
     }
 
-    /// The values and history of this model under the name of another.
+    /// The content of this model under the name of another.
     pub fn under_name_of(self, name: &Self) -> Self {
         Self {
             version: name.version,
@@ -199,7 +244,7 @@ impl Model {
         }
     }
 
-    /// The model after a round with this mean, by the job's `model_update`. `reached` is how far the updates of the parties
+    /// The model after a round with this mean, by the job's `model_update` and `step`. `reached` is how far the updates of the parties
     /// went ([`Encoding::reached`](blindsum_encode::Encoding::reached)): of every tensor, where the model has a history.
     ///
     /// # Errors
@@ -209,40 +254,44 @@ impl Model {
         &self,
         mean: &Reals,
         reached: &[Reach],
-        update: ModelUpdate,
+        spec: &JobSpec,
     ) -> Result<Self, EncodeError> {
-        let values = match update {
+        let mut carried = self.carried.clone();
+        let values = match spec.model_update {
             ModelUpdate::Nothing => return Ok(self.clone()),
             ModelUpdate::Replace => mean.clone(),
-            ModelUpdate::Add => self.values.plus(mean)?,
+            ModelUpdate::Add => {
+                let (values, state) = spec.step.rule().apply(&self.values, &carried.step, mean)?;
+                carried.step = state.into();
+                values
+            }
         };
-        if let Err(EncodeError::NotFinite { index }) = values.check_finite() {
+        let checked = values.check_finite();
+        let checked = checked.and_then(|()| carried.step.check_finite());
+        if let Err(EncodeError::NotFinite { index }) = checked {
             let version = self.version + 1;
             return Err(EncodeError::Model { version, index });
         }
-        let mut history = self.history.clone();
-        if let Some(history) = &mut history {
+        if let Some(history) = &mut carried.history {
             history.observe(reached)?;
         }
-        Ok(Self::with_history(self.version + 1, values, history))
+        Ok(Self::with(self.version + 1, values, carried))
     }
 
     /// The model after a round with this mean of updates that were not clipped: what is known of earlier updates stays.
     ///
     /// # Errors
     /// As for [`Model::after`].
-    pub fn in_the_clear(&self, mean: &Reals, update: ModelUpdate) -> Result<Self, EncodeError> {
-        let without = Self {
-            history: None,
-            ..self.clone()
+    pub fn in_the_clear(&self, mean: &Reals, spec: &JobSpec) -> Result<Self, EncodeError> {
+        let history = self.carried.history.clone();
+        let mut without = self.clone();
+        without.carried.history = None;
+        let next = without.after(mean, &[], spec)?;
+        let carried = Carried {
+            history,
+            ..next.carried
         };
-        let next = without.after(mean, &[], update)?;
-        let values = Reals::clone(&next.values);
-        Ok(Self::with_history(
-            next.version,
-            values,
-            self.history.clone(),
-        ))
+        Ok(Self::with(next.version, Reals::clone(&next.values), carried))
     }
 
     /// The round with the clipping bounds that follow from the model's history, after the sums that are in the model.
@@ -251,7 +300,7 @@ impl Model {
     /// A history of another job.
     pub fn bind(&self, round: Round) -> Result<Round, Fault> {
         let round = round.after_sums(self.version);
-        match &self.history {
+        match &self.carried.history {
             None => Ok(round),
             Some(history) => round.with_clips(&history.clips()),
         }
@@ -269,7 +318,7 @@ impl Model {
 
     /// How far updates of earlier rounds went, where clipping bounds follow from that.
     pub fn history(&self) -> Option<&UpdateHistory> {
-        self.history.as_deref()
+        self.carried.history.as_deref()
     }
 
     /// The values, `[dim]`; empty where the job keeps no model.
@@ -277,10 +326,11 @@ impl Model {
         &self.values
     }
 
-    /// The values as little-endian IEEE 754 numbers of the job's precision, then the history if the job needs one.
+    /// The values as little-endian IEEE 754 numbers of the job's precision, then the history and the state of the step, if
+    /// the job needs them.
     pub fn to_bytes(&self) -> Bytes {
         let mut bytes = self.values.to_bytes();
-        bytes.extend(self.history.iter().flat_map(|history| history.to_bytes()));
+        bytes.extend(self.carried.to_bytes().into_iter().flatten());
         bytes.into()
     }
 
@@ -322,170 +372,24 @@ pub fn sealed_len(bytes: u64) -> u64 {
 /// Bytes of a model of this job that has so many values.
 pub fn model_len(job: &Job, dim: u64) -> u64 {
     dim.saturating_mul(job.encoding().precision().bytes() as u64)
-        .saturating_add(history_len(job) as u64)
+        .saturating_add(carried_len(job) as u64)
 }
 
-/// Bytes of a model of this job after its values.
-pub fn history_len(job: &Job) -> usize {
+/// Bytes of a model of this job after its values: of its history and of the state of its step.
+pub fn carried_len(job: &Job) -> usize {
+    history_len(job).saturating_add(step_len(job))
+}
+
+/// Bytes of the history of updates in a model of this job.
+fn history_len(job: &Job) -> usize {
     job.new_history().map_or(0, |history| history.encoded_len())
 }
 
-#[cfg(test)]
-mod tests {
-    use blindsum_protocol::{Clipping, Fixed64, JobSpec, ProtocolName, Quantised};
-
-    use super::*;
-
-    fn job(clipping: Clipping) -> Job {
-        let spec = JobSpec {
-            protocol: ProtocolName::Plain.into(),
-            dim: 3,
-            encoding: Quantised {
-                clipping,
-                ..Default::default()
-            }
-            .into(),
-            ..JobSpec::default()
-        };
-        spec.validate().unwrap()
-    }
-
-    fn singles<const N: usize>(values: [f32; N]) -> Reals {
-        Reals::Single(values.to_vec())
-    }
-
-    #[test]
-    fn a_model_is_finite() {
-        let job = job(Clipping::Tensor);
-        let large = Model::first(&job, vec![0.0, 3e38, 1.0]).unwrap();
-        let grown = large.after(&singles([0.0, 1e38, 0.0]), &[], ModelUpdate::Add);
-        let (version, index) = (1, 1);
-        assert_eq!(grown, Err(EncodeError::Model { version, index }));
-        assert!(
-            large
-                .after(&singles([0.0, f32::NAN, 0.0]), &[], ModelUpdate::Replace)
-                .is_err()
-        );
-        for bad in [f64::NAN, f64::INFINITY, 1e39] {
-            let refused = Model::first(&job, vec![0.0, 0.0, bad]);
-            assert_eq!(refused, Err(EncodeError::NotFinite { index: 2 }));
-            let bytes = singles([0.0, 0.0, bad as f32]).to_bytes();
-            let hash = kdf::hash("blindsum model", &[&bytes]);
-            let error = Model::from_bytes(&job, 1, &bytes, &hash)
-                .unwrap_err()
-                .to_string();
-            assert!(
-                error.contains("coordinate 2 is not a finite number"),
-                "{error}"
-            );
-        }
-        let short = Model::first(&job, vec![0.0; 2]);
-        assert_eq!(short, Err(EncodeError::Dim { got: 2, dim: 3 }));
-    }
-
-    #[test]
-    fn wide_values_have_a_model_of_doubles() {
-        let spec = JobSpec {
-            protocol: ProtocolName::Plain.into(),
-            dim: 2,
-            encoding: Fixed64::default().into(),
-            ..JobSpec::default()
-        };
-        let job = spec.validate().unwrap();
-        let first = Model::first(&job, vec![0.1_f64, 1e300]).unwrap();
-        let mean = Reals::Double(vec![0.25, 1.0]);
-        let next = first.after(&mean, &[], ModelUpdate::Add).unwrap();
-        assert_eq!(*next.values(), Arc::new(Reals::Double(vec![0.35, 1e300])));
-        let bytes = next.to_bytes();
-        assert_eq!(bytes.len() as u64, model_len(&job, 2));
-        assert_eq!(
-            Model::from_bytes(&job, 1, &bytes, next.hash()).unwrap(),
-            next
-        );
-        assert!(Model::from_bytes(&job, 1, &bytes[..12], next.hash()).is_err());
-        assert!(
-            first
-                .after(&singles([0.0; 2]), &[], ModelUpdate::Add)
-                .is_err()
-        );
-        assert_eq!(Model::initial(&job).to_bytes().len(), 16);
-    }
-
-    #[test]
-    fn bytes_and_back() {
-        let job = job(Clipping::Tensor);
-        let model = Model::new(3, vec![1.0_f32, -0.0, f32::MIN_POSITIVE]);
-        let read = |bytes: &[u8], hash: &[u8]| Model::from_bytes(&job, 3, bytes, hash);
-        let bytes = model.to_bytes();
-        assert_eq!(model, read(&bytes, model.hash()).unwrap());
-        assert!(read(&bytes[1..], model.hash()).is_err());
-        assert!(read(&bytes, &[0; 32]).is_err());
-    }
-
-    #[test]
-    fn updates_count_versions() {
-        let model = Model::new(0, vec![1.0_f32, 2.0]);
-        let added = model
-            .after(&singles([0.5, -1.0]), &[], ModelUpdate::Add)
-            .unwrap();
-        assert_eq!(
-            (added.version(), added.values().to_doubles()),
-            (1, vec![1.5, 1.0])
-        );
-        let replaced = added
-            .after(&singles([9.0, 8.0]), &[], ModelUpdate::Replace)
-            .unwrap();
-        assert_eq!(replaced.values().to_doubles(), [9.0, 8.0]);
-        assert_eq!(replaced.version(), 2);
-        let same = replaced.after(&singles([1.0, 1.0]), &[], ModelUpdate::Nothing);
-        assert_eq!(same.unwrap(), replaced);
-        assert_ne!(model.hash(), added.hash());
-    }
-
-    #[test]
-    fn hidden_models_are_named_after_what_was_told() {
-        for dim in [0, 3] {
-            let first = Model::new(0, vec![1.0_f32; dim]);
-            let (one, other) = (first.named_after(b"one"), first.named_after(b"other"));
-            assert_eq!((one.version(), one.is_hidden()), (1, true));
-            assert_ne!(one.hash(), other.hash());
-            assert_ne!(
-                one.named_after(b"one").hash(),
-                other.named_after(b"one").hash()
-            );
-            let stored = one.to_stored();
-            let read = |hash: &[u8], bytes: &[u8]| Model::hidden_from_stored(1, hash, bytes);
-            assert_eq!(read(one.hash(), &stored), Some(one.clone()));
-            assert_eq!(read(&[1; 31], &stored), None);
-            assert_eq!(read(one.hash(), &stored[1..]), None);
-        }
-    }
-
-    #[test]
-    fn the_history_travels_with_the_model() {
-        let (job, plain) = (job(Clipping::Aciq), job(Clipping::Tensor));
-        let model = Model::initial(&job);
-        assert_ne!(model.hash(), Model::initial(&plain).hash());
-        let after = |far| model.after(&singles([0.1, 0.0, -0.1]), &[far], ModelUpdate::Add);
-        let (two, three) = (after(Reach::TINY).unwrap(), after(Reach::SMALL).unwrap());
-        assert_eq!(two.values(), three.values());
-        assert_ne!(two.hash(), three.hash());
-        let bytes = two.to_bytes();
-        assert_eq!(bytes.len(), 12 + history_len(&job));
-        let read = |job: &Job, bytes: &[u8]| Model::from_bytes(job, 1, bytes, two.hash());
-        assert_eq!(read(&job, &bytes).unwrap(), two);
-        assert!(read(&plain, &bytes).is_err());
-        assert!(read(&job, &bytes[..12]).is_err() && read(&job, &bytes[..5]).is_err());
-        let mut damaged = bytes.to_vec();
-        damaged[12] ^= 1;
-        let error = read(&job, &damaged).unwrap_err().to_string();
-        assert!(error.contains("update history"), "{error}");
-        assert!(
-            model
-                .after(&singles([f32::NAN; 3]), &[Reach::TINY], ModelUpdate::Add)
-                .is_err()
-        );
-        let none = model.after(&singles([0.1, 0.0, -0.1]), &[], ModelUpdate::Add);
-        assert!(none.is_err());
-    }
+/// Bytes of the state of the server step in a model of this job.
+fn step_len(job: &Job) -> usize {
+    let one = (job.spec().dim as usize).saturating_mul(job.encoding().precision().bytes());
+    one.saturating_mul(job.server_step().vectors())
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,6 +191,9 @@ pub struct JobStatus {
     pub model_version: u64,
     /// Its hash, in hexadecimal digits.
     pub model_hash: String,
+    /// The party that gave the first model; empty where none did.
+    #[serde(default)]
+    pub model_from: String,
     /// The names of connected parties.
     pub connected: Vec<String>,
     /// The key exchange of TLS on the connection of each party and each other server, as in `X25519MLKEM768`; empty for a

@@ -68,8 +68,10 @@ struct Sizes {
     doubles: u128,
     /// A vector of words, as it is added up.
     words: u128,
-    /// A mean or a model.
+    /// A mean, or the values of a model.
     reals: u128,
+    /// The state of the server step in a model.
+    state: u128,
     /// What a party sends and receives in all stages together.
     messages: u128,
     /// Exact sums, where the encoding is of integers.
@@ -96,6 +98,7 @@ impl Sizes {
         let is_party = |who: Who| matches!(who, Who::Parties | Who::Few | Who::Party(_));
         let of_party = |step: &&Step| is_party(step.speaker) || is_party(step.hearer);
         let messages = plan.steps().iter().filter(of_party);
+        let step_vectors = job.server_step().vectors() as u128;
         let (doubles, computed) = (8 * dim, u128::from(plan.memory()));
         let adds = match &job.spec().protocol {
             ProtocolChoice::Mpc3(options) => {
@@ -107,6 +110,7 @@ impl Sizes {
             doubles,
             words: word * job.lanes() as u128,
             reals: job.encoding().precision().bytes() as u128 * dim,
+            state: step_vectors * job.encoding().precision().bytes() as u128 * dim,
             messages: messages.map(|step| u128::from(step.largest)).sum(),
             sums: match job.spec().encoding.integer_bits() {
                 Some(_) => 2 * doubles,
@@ -123,12 +127,13 @@ impl Sizes {
     }
 
     fn party(&self) -> u128 {
-        let kept = self.sums + 3 * self.residual;
+        let kept = self.sums + 3 * self.residual + 3 * self.state;
         2 * self.doubles + 4 * self.reals + self.words + self.messages + self.shared + kept
     }
 
     fn coordinator(&self) -> u128 {
-        4 * self.reals + self.words + self.messages + self.sums + self.computed
+        let models = 4 * self.reals + 3 * self.state;
+        models + self.words + self.messages + self.sums + self.computed
     }
 
     fn simulation(&self) -> u128 {

@@ -51,7 +51,7 @@ pub use crate::core::input::{Input, SparseInput};
 pub use crate::core::job::Job;
 pub use crate::core::kind::RoundKind;
 pub use crate::core::memory::JobMemory;
-pub use crate::core::names::{Adversary, ModelUpdate, SuiteName};
+pub use crate::core::names::{Adversary, InitialModel, ModelUpdate, SuiteName};
 pub use crate::core::numbers::Numbers;
 pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
@@ -63,6 +63,7 @@ pub use crate::core::seat::{Seat, ServerRole};
 pub use crate::core::servers::{KnownServers, ServerIdentity};
 pub use crate::core::sparsity::Sparsity;
 pub use crate::core::spec::encodings::*;
+pub use crate::core::spec::steps::*;
 pub use crate::core::spec::{
     JobSpec, MAX_DIM, MAX_PARTIES, MAX_SECONDS, Metric, Parameters, SpecError, TensorLayout,
     ceiling_of_fraction, floor_of_fraction,

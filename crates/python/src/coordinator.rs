@@ -46,7 +46,7 @@ pub struct Coordinator {
     hosts: Vec<String>,
     /// Where the model comes from that the job starts from, its version and its hash.
     #[pyo3(get)]
-    starts_from: (String, u64, String),
+    starts_from: (String, u64, String, String),
     /// Where metrics and health are answered, `HOST:PORT`; `None` if nowhere.
     #[pyo3(get)]
     metrics: Option<String>,
@@ -146,7 +146,7 @@ pub fn serve(
     let admin = coordinator.admin().map(|admin| admin.to_string());
     let start = coordinator.starts_from(&job).map(|start| {
         let origin = start.origin.as_str().to_owned();
-        (origin, start.version, start.hash.clone())
+        (origin, start.version, start.hash.clone(), start.party)
     });
     let starts_from = start.ok_or_else(|| PyRuntimeError::new_err("the job is not served"))?;
     let (hosts, reload) = (coordinator.hosts().to_vec(), coordinator.reload());

@@ -112,6 +112,7 @@ impl IntoPyErr for JobError {
                 raise(py, "SubmitError", (round, why.as_str(), why.to_string()))
             }
             JobError::Input(rule) => raise(py, "InputError", (format!("update: {rule}"),)),
+            JobError::Initial(_) => raise(py, "InputError", (text,)),
             _ => raise(py, "BlindsumError", (text,)),
         }
     }

@@ -1,7 +1,7 @@
 //! A party of a job over the network.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use blindsum_net::party::{self, Absence, Departure, Metrics, NextRound, PartyConfig, Policy};
@@ -15,7 +15,7 @@ use crate::network::{Pem, credentials};
 use crate::process::{Home, HomeOnly, begin_work, closed};
 use crate::results::{read_only, round_result, unusable};
 use crate::spec::read_fields;
-use crate::vectors::{Vector, copied};
+use crate::vectors::{Vector, copied, read_model};
 use crate::wait::{abandonable, locked, patiently};
 
 /// A policy as Python writes it; what is missing takes its default.
@@ -53,6 +53,7 @@ pub fn join(
     mask_memory: usize,
     servers: Vec<String>,
     location: String,
+    initial: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Party> {
     begin_work(py)?;
     let mut config = PartyConfig::new(url, job, credentials(pem).or_raise(py)?);
@@ -63,6 +64,7 @@ pub fn join(
     config.mask_memory = mask_memory;
     config.servers = servers;
     config.location = location;
+    config.initial = initial.map(read_model).transpose()?.map(Arc::new);
     let party = abandonable(py, move || party::Party::join(config))?.or_raise(py)?;
     let spec = serde_json::to_string(party.job().spec())
         .map_err(|e| NetError::System(e.to_string()).into_py_err(py))?;

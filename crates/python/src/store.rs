@@ -62,7 +62,8 @@ pub fn stored_model<'py>(
     version: u64,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let read = released(py, || StoreReader::open(&store)?.model(job, version));
-    let model = read.or_raise(py)?;
+    // One that a party is to give first is not there yet.
+    let model = read.or_raise(py)?.filter(|model| !model.is_awaited());
     if model.as_ref().is_some_and(Model::is_hidden) {
         let text = format!("version {version} of the model of job {job}: only the parties have it");
         return Err(raise(py, "HiddenModelError", (text,)));

@@ -236,7 +236,7 @@ impl ModelSteps {
     fn apply(&mut self, py: Python<'_>, mean: Bound<'_, PyAny>) -> PyResult<()> {
         let mean: Reals = read_model(&mean)?;
         let mean = mean.in_precision(self.job.encoding().precision());
-        let next = released(py, || self.model.in_the_clear(&mean, self.job.spec().model_update));
+        let next = released(py, || self.model.in_the_clear(&mean, self.job.spec()));
         self.model =
             next.map_err(|error| raise(py, "InputError", (format!("mean: {error}"),)))?;
         Ok(())

@@ -102,7 +102,7 @@ impl Training {
         if let Some(mean) = &result.mean {
             let mean = Reals::Double(mean.clone()).in_precision(self.job.encoding().precision());
             let reached = self.rounds.reached();
-            let next = self.model.after(&mean, reached, self.job.spec().model_update);
+            let next = self.model.after(&mean, reached, self.job.spec());
             self.model = next.map_err(|error| model_error(&error))?;
         }
         Ok((report, result))

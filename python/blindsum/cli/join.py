@@ -15,6 +15,7 @@ from blindsum.cli.examples import example
 from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.follow import servers_from
+from blindsum.cli.model_files import model_in
 from blindsum.cli.serve import identity_from
 from blindsum.cli.signals import on_hangup, stop_signals
 from blindsum.cli.training import RoundNumber, training_file, training_function
@@ -131,6 +132,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="MIB",
         help=f"MiB of masks computed ahead while waiting (flashe; default {MASK_MIB}, 0: none)",
     )
+    parser.add_argument(
+        "--initial",
+        type=named,
+        metavar="FILE",
+        help="a model, .npy, that this party gives if the job takes its first model from a party and asks it",
+    )
     parser.add_argument("--location", default="", metavar="TEXT", help="where this party is, for rings")
     parser.add_argument(
         "--policy",
@@ -157,7 +164,7 @@ def _run(options: argparse.Namespace) -> int:
     from blindsum.errors import ConfigError
     from blindsum.session import join
 
-    check_file("--out", options.out, inputs(options, "ca", "identity", "cert", "key", "crl"))
+    check_file("--out", options.out, inputs(options, "ca", "identity", "cert", "key", "crl", "initial"))
     if not 0 <= options.mask_memory < MOST_MIB:
         raise ConfigError("--mask-memory", f"0 <= {options.mask_memory} < {MOST_MIB} MiB must hold")
 
@@ -165,6 +172,7 @@ def _run(options: argparse.Namespace) -> int:
     train = training_function(options.train)
     check_file("--out", options.out, [("--train", training_file(options.train))])
     policy = policy_from(options.policy)
+    initial = None if options.initial is None else model_in(options.initial, "--initial")
     flags = ("job", "server_name", "give_up_after", "location", "state_dir")
     with named_as_flags(*flags, url="URL", servers="URL"):
         urls = servers_from(options.url)
@@ -180,6 +188,7 @@ def _run(options: argparse.Namespace) -> int:
             give_up_after=options.give_up_after,
             mask_memory=options.mask_memory << 20,
             location=options.location,
+            initial=initial,
         )
     told = _Told(options.json)
     try:

@@ -14,6 +14,7 @@ from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.follow import EMBEDDED, follow, servers_from
 from blindsum.cli.jobs import spec_from_file
+from blindsum.cli.model_files import model_in
 from blindsum.cli.output import Output
 from blindsum.cli.signals import on_hangup, on_stop, stop_signals
 from blindsum.early import StoppedEarly
@@ -307,7 +308,7 @@ def _run(options: argparse.Namespace) -> int:
             "job": spec.job,
             "protocol": spec.protocol.name,
             "starts_from": dataclasses.asdict(coordinator.starts_from),
-            "model": _named(coordinator.starts_from, options),
+            "model": _named(coordinator.starts_from, spec, options),
         },
     )
     last = _watch(coordinator, say, out)
@@ -320,19 +321,19 @@ def _run(options: argparse.Namespace) -> int:
     return EXIT_SUM
 
 
-def _named(start: ModelStart, options: argparse.Namespace) -> str:
+def _named(start: ModelStart, spec: JobSpec, options: argparse.Namespace) -> str:
     """The model that the job starts from, in words."""
-    match start.kind:
-        case "zeros":
-            return "starts from zeros; --model FILE to start from yours"
-        case "given":
-            return f"starts from {options.model} (hash {start.hash[:16]})"
-        case "store":
-            return f"goes on from model version {start.version} of {options.store} (hash {start.hash[:16]})"
-        case "parties":
-            return f"goes on from model version {start.version}, which only the parties have"
-        case _:
-            return "keeps no model"
+    short = f"(hash {start.hash[:16]})"
+    zeros = "as the job says" if spec.initial == "zeros" else "--model FILE to start from yours"
+    words = {
+        "zeros": f"starts from zeros; {zeros}",
+        "awaited": "starts from the model of the first party that can give one (join --initial FILE)",
+        "party": f"starts from the model that {start.party} gave {short}",
+        "given": f"starts from {options.model} {short}",
+        "store": f"goes on from model version {start.version} of {options.store} {short}",
+        "parties": f"goes on from model version {start.version}, which only the parties have",
+    }
+    return words.get(start.kind, "keeps no model")
 
 
 def _watch(coordinator: Any, say: Any, out: Output) -> dict[str, Any]:
@@ -373,25 +374,7 @@ def _model(path: str | None, spec: JobSpec) -> Any:
         return None
     from blindsum.first_model import first_model
 
-    return first_model(_loaded(path), spec, f"--model {path}")
-
-
-def _loaded(path: str) -> Any:
-    import numpy as np
-
-    from blindsum.errors import ConfigError
-
-    try:
-        return np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise ConfigError("--model", f"{path} cannot be read: {error}") from error
-    except MemoryError as error:
-        rule = "says that it holds more numbers than fit into memory"
-        raise ConfigError("--model", f"{path} {rule}; give a model of the job's dim") from error
-    except (ValueError, EOFError) as error:
-        raise ConfigError(
-            "--model", f"{path} is no .npy file of numbers, as numpy.save writes them"
-        ) from error
+    return first_model(model_in(path, "--model"), spec, f"--model {path}")
 
 
 def _write_model(store: str, job: str, version: int, path: str) -> None:

@@ -12,6 +12,7 @@ mod norm;
 mod reals;
 mod sparse;
 mod sparse_saved;
+mod step;
 mod vectors;
 
 use blindsum_crypto::mask::MaskSeed;

@@ -14,18 +14,8 @@ fn the_precision_holds_the_bits_of_a_value() {
 }
 
 #[test]
-fn numbers_are_added_in_their_precision_and_nothing_else() {
-    let single = Reals::from(vec![1.0_f32, f32::MAX]);
+fn doubles_beyond_singles_become_infinite() {
     let double = Reals::from(vec![1.0_f64, 1e300]);
-    assert_eq!(double.plus(&double), Ok(vec![2.0_f64, 2e300].into()));
-    let sum = single.plus(&single).unwrap();
-    assert_eq!(sum.check_finite(), Err(EncodeError::NotFinite { index: 1 }));
-    assert_eq!(single.plus(&double), Err(EncodeError::Precision));
-    let shorter = Reals::zeros(Precision::Single, 1);
-    assert_eq!(
-        single.plus(&shorter),
-        Err(EncodeError::Dim { got: 1, dim: 2 })
-    );
     let narrowed = double.in_precision(Precision::Single);
     assert_eq!(
         narrowed.check_finite(),

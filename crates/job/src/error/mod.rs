@@ -100,6 +100,9 @@ pub enum JobError {
     /// An update or a weight was refused. The caller may give another one.
     #[error("update: {0}")]
     Input(String),
+    /// The first model that this party was given to give cannot be that of the job.
+    #[error("initial: {0}")]
+    Initial(String),
     /// The sum leads to a model that cannot be: one that is not finite.
     #[error("{0}")]
     Model(String),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::IdentityKey;
-use blindsum_encode::Judged;
+use blindsum_encode::{Judged, Reals};
 use blindsum_protocol::{Job, JobMemory, ServerRole};
 use bytes::Bytes;
 
@@ -41,6 +41,9 @@ pub struct Settings {
     /// What its machines keep of the job between rounds, while this process lives: empty, but for parties that the simulator
     /// lets lie.
     pub job_memory: Arc<JobMemory>,
+    /// The values of a model that the party gives where the job takes its first model from a party and the coordinator asks
+    /// this one; `None` if it gives none. The coordinator and all parties learn it.
+    pub initial: Option<Arc<Reals>>,
 }
 
 /// A connection to the coordinator. A later one has a higher number.

@@ -6,6 +6,7 @@ use blindsum_protocol::{Job, JobSpec};
 use tracing::info;
 
 use super::exchange::Told;
+use super::first::check_initial;
 use super::member::{Ended, Link, Member};
 use super::vault::SealedVault;
 use crate::pb::coordinator_frame::Frame;
@@ -31,6 +32,7 @@ impl Member {
             token: me.token.clone(),
             last_round: self.memory.last_round,
             location: self.settings.location.clone(),
+            gives_model: self.settings.initial.is_some(),
         }
     }
 
@@ -115,6 +117,7 @@ impl Member {
             return Err(JobError::Coordinator(reason));
         }
         self.settings.policy.check_job(&job)?;
+        check_initial(self.settings.initial.as_ref(), &job)?;
         if let Some(folder) = self.folder.clone() {
             let hash = *job.hash();
             let opened = self.hand.work(move || folder.enter(&hash)).await??;

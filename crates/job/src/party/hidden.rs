@@ -107,8 +107,11 @@ impl Member {
         Ok(None)
     }
 
-    /// Another party needs the model: it goes out, sealed, if it is here.
+    /// Another party needs the model: it goes out, sealed, if it is here. Or the coordinator asks for the first one.
     pub(super) async fn model_wanted(&mut self, wanted: pb::ModelWanted) -> Result<(), JobError> {
+        if self.may_give(wanted.version) {
+            return self.give_first().await;
+        }
         let model = self.model.clone();
         let model = model.filter(|model| model.version() == wanted.version);
         let (Some(model), Some(job)) = (model, self.job.clone()) else {

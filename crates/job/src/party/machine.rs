@@ -226,14 +226,13 @@ impl Opened {
                 Some(sums)
             }
         };
-        let update = job.spec().model_update;
         let least = job.spec().least_contributors();
         let counts = sum.contributors.as_ref();
         let is_enough = |count: Option<&u32>| count.is_some_and(|count| *count >= least);
         let is_open = |word: usize| counts.is_none_or(|counts| is_enough(counts.get(word)));
         let reached = encoding.reached(&sum.sum, is_open).map_err(dishonest)?;
         let metrics = metric_reports(round, &sum.sum, survivors, is_open).map_err(dishonest)?;
-        let after = model.after(&mean, &reached, update);
+        let after = model.after(&mean, &reached, job.spec());
         let mut after = after.map_err(|error| match error {
             EncodeError::Model { .. } => JobError::Model(error.to_string()),
             other => dishonest(other),

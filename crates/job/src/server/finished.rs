@@ -80,7 +80,7 @@ fn next_model(
                 Reals::Double(mean) => round.decode_mean(sum, survivors, mean),
             }?;
             let reached = round.encoding().reached(sum, |_| true)?;
-            let model = model.after(&mean, &reached, spec.model_update)?;
+            let model = model.after(&mean, &reached, spec)?;
             (model, Some(total_weight))
         }
     };

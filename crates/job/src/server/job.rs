@@ -104,6 +104,10 @@ impl Lead {
             }
             self.patience = self.hand.now() + self.parts.settings.patience;
             let halt = match self.wait_for_parties().await {
+                Ok(()) => self.first_model().await,
+                Err(halt) => Err(halt),
+            };
+            let halt = match halt {
                 Ok(()) => self.run_round().await,
                 Err(halt) => Err(halt),
             };
@@ -155,7 +159,9 @@ impl Lead {
     /// bounds that fall.
     fn warned(&self) -> String {
         let lacks = self.lacks_only_needed().then(|| self.lacks_needed());
+        let first = self.first_warning();
         let others = [
+            &first,
             self.trouble.blocked(),
             &self.opened.warning,
             &self.warning,
@@ -350,6 +356,12 @@ impl Lead {
         match frame {
             Frame::Leaving(leaving) => self.departs(&name, &leaving),
             Frame::ModelRequest(request) => self.send_model(&name, request.version),
+            Frame::ModelChunk(chunk) if self.is_of_first(chunk.version) => {
+                self.first_model_piece(&name, chunk);
+            }
+            Frame::ModelRefused(refused) if self.is_of_first(refused.version) => {
+                self.first_declined(&name);
+            }
             Frame::ModelChunk(chunk) => self.model_sealed(&name, chunk),
             Frame::ModelRefused(refused) => self.model_refused(&name, refused.version),
             Frame::RoundConfirmed(confirmed) => self.confirmed(&name, &confirmed).await,
@@ -425,6 +437,7 @@ impl Lead {
             rounds: self.operator.terms.rounds.into(),
             model_version: self.model.version(),
             model_hash: hex(self.model.hash()),
+            model_from: self.first.from.clone(),
             connected: self.members.keys().map(|name| name.to_string()).collect(),
             key_exchange: self.key_exchange(),
             waiting_for,

@@ -28,6 +28,8 @@ pub(super) struct Member {
     pub counted: report::Bytes,
     /// Whether the model was asked for and is being sent.
     pub model_sent: Option<u64>,
+    /// Whether it can give the first model.
+    pub gives_model: bool,
 }
 
 impl Lead {
@@ -99,6 +101,7 @@ impl Lead {
             shown: Shown::default(),
             counted: report::Bytes::default(),
             model_sent: None,
+            gives_model: hello.gives_model,
         };
         match self.members.insert(name.clone(), member) {
             Some(older) => drop(self.links.remove(&older.link.id)),
@@ -107,6 +110,7 @@ impl Lead {
         self.greet(&name, hello).await;
         // What went over an older connection may be lost.
         self.forget_sealer(&name);
+        self.forget_giver(&name);
         self.unpublished = true;
     }
 
@@ -177,6 +181,7 @@ impl Lead {
             opening.lost(name, self.hand.now());
         }
         self.forget_sealer(name);
+        self.forget_giver(name);
         self.changed = self.hand.now();
         if let Some(running) = &mut self.running {
             running.lost(name, self.hand.now());
@@ -206,8 +211,9 @@ impl Lead {
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
-        if version != current {
-            // A round was finished meanwhile; the next offer names the newer version.
+        if version != current || self.model.is_awaited() {
+            // A round was finished meanwhile; the next offer names the newer version. So does that of round 1 where the first
+            // model is not here.
             return;
         }
         if member.model_sent == Some(version) {

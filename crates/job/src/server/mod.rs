@@ -4,7 +4,7 @@
 //! it asks for ([`Effect`]). The code behind it goes from top to bottom. `job` is the course of a job from its first
 //! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
 //! `failed` which parties live, `revocation` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
-//! results, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
+//! results, `first` how a party gives the first model, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
 //! result, and `conduct` who sits out rounds. `counting` is what watchers see counted.
 
 mod beginning;
@@ -20,6 +20,7 @@ mod face;
 mod failed;
 mod faults;
 mod finished;
+mod first;
 mod hidden;
 mod job;
 mod joining;
@@ -43,7 +44,7 @@ mod trouble;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use blindsum_protocol::{Job, RoundKind, ServerRole};
+use blindsum_protocol::{InitialModel, Job, RoundKind, ServerRole};
 use bytes::Bytes;
 use tracing::warn;
 
@@ -65,6 +66,7 @@ pub use face::{
     Choice, Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings,
     Who,
 };
+use first::FirstModel;
 use hidden::SealedModel;
 use joining::Joining;
 pub use members::LONGEST_LOCATION;
@@ -101,7 +103,10 @@ impl JobServer {
     pub fn open(parts: Parts, now: Now, entropy: [u8; 32]) -> Result<Self, JobError> {
         let spec = parts.job.spec();
         let given = parts.initial.clone();
-        let initial = given.clone().unwrap_or_else(|| Model::initial(&parts.job));
+        let initial = given.clone().unwrap_or_else(|| match spec.initial {
+            InitialModel::FirstParty => Model::awaited(&parts.job),
+            InitialModel::Coordinator | InitialModel::Zeros => Model::initial(&parts.job),
+        });
         let stored = parts.store.open_job(&parts.job, &initial)?;
         if given.is_some_and(|given| given.hash() != stored.model.hash()) {
             let version = stored.model.version();
@@ -200,6 +205,7 @@ fn first_status(parts: &Parts, terms: Terms, latest: Option<RoundReport>) -> Job
         rounds: terms.rounds.into(),
         model_version: 0,
         model_hash: String::new(),
+        model_from: String::new(),
         connected: Vec::new(),
         key_exchange: BTreeMap::new(),
         waiting_for: Vec::new(),
@@ -256,6 +262,8 @@ struct Lead {
     turns: Turns,
     /// The current model as a party sealed it, where the coordinator does not know it.
     sealed_model: SealedModel,
+    /// The first model, where a party gives it.
+    first: FirstModel,
     /// What members did wrong.
     conduct: Conduct,
     /// What of that the store has.
@@ -336,6 +344,7 @@ impl Lead {
             operator,
             turns: Turns::default(),
             sealed_model: SealedModel::default(),
+            first: FirstModel::stored(stored.model_from),
             changed: now,
             patience: now,
             published: None,

@@ -117,6 +117,7 @@ impl Lead {
             shown: Shown::default(),
             counted: report::Bytes::default(),
             model_sent: None,
+            gives_model: false,
         };
         if let Some(older) = self.servers.insert(role, server) {
             let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_SERVER);

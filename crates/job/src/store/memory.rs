@@ -30,6 +30,8 @@ pub(super) struct Kept {
     pub reason: String,
     /// By version; the latest is the current one.
     pub models: BTreeMap<u64, Model>,
+    /// The party that gave the first one.
+    pub model_from: String,
     /// The latest ones.
     pub rounds: BTreeMap<u64, RoundReport>,
     /// How many of those before gave a sum.
@@ -135,6 +137,7 @@ impl Kept {
             state: JobState::Running,
             reason: String::new(),
             models: [(initial.version(), initial.clone())].into(),
+            model_from: String::new(),
             rounds: BTreeMap::new(),
             done_before: 0,
             ending: None,
@@ -213,6 +216,7 @@ impl Store for MemoryStore {
         let (_, model) = current.ok_or_else(|| failed(format!("job {name}: it has no model")))?;
         Ok(StoredJob {
             model: model.clone(),
+            model_from: kept.model_from.clone(),
             state: kept.state,
             rounds_done: kept.rounds_done(),
             next_round: kept.rounds.last_key_value().map_or(1, |(last, _)| last + 1),
@@ -221,6 +225,14 @@ impl Store for MemoryStore {
             conduct: kept.conduct.clone(),
             released: kept.released.clone(),
             operator: kept.operator.clone(),
+        })
+    }
+
+    fn first_model(&self, job: &str, model: &Model, party: &str) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            kept.models.insert(model.version(), model.clone());
+            kept.model_from = party.to_owned();
+            Ok(())
         })
     }
 

@@ -25,6 +25,12 @@ pub trait Store: Send + Sync {
     /// The store holds the job with another specification; reading or writing failed.
     fn open_job(&self, job: &Job, initial: &Model) -> Result<StoredJob, StoreError>;
 
+    /// Records the first model, in the place of the one that stood for it, and the party that gave it.
+    ///
+    /// # Errors
+    /// Reading or writing failed; nothing is recorded then.
+    fn first_model(&self, job: &str, model: &Model, party: &str) -> Result<(), StoreError>;
+
     /// Reserves the number of the next round, which was never used before.
     ///
     /// # Errors
@@ -179,8 +185,10 @@ impl ShownFault {
 /// A job, as it is in the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredJob {
-    /// The current model.
+    /// The current model; [`Model::awaited`] where the first one is to come from a party and is not here.
     pub model: Model,
+    /// The party that gave the first model; empty where none did.
+    pub model_from: String,
     /// Where the job stands.
     pub state: JobState,
     /// Number of finished rounds.

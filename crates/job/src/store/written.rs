@@ -53,6 +53,8 @@ struct StoredBytes {
     /// The specification in JSON; empty in bytes of an earlier version.
     #[prost(string, tag = "15")]
     spec: String,
+    #[prost(string, tag = "16")]
+    model_from: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -170,6 +172,7 @@ impl Kept {
             operator: self.operator.clone(),
             orders: orders.collect::<Result<_, _>>().map_err(json)?,
             spec: self.spec.clone(),
+            model_from: self.model_from.clone(),
         };
         Ok(stored.encode_to_vec())
     }
@@ -200,6 +203,7 @@ impl Kept {
             operator: stored.operator,
             orders: orders.collect::<Result<_, StoreError>>()?,
             spec: stored.spec,
+            model_from: stored.model_from,
         })
     }
 }

@@ -327,6 +327,7 @@ impl Ensemble {
                 mask_memory: self.mask_memory,
                 location: String::new(),
                 job_memory: Arc::default(),
+                initial: None,
             };
             let identity = Identity {
                 name,

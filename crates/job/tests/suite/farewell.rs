@@ -131,6 +131,7 @@ fn parts(dim: u64) -> (Job, Settings, Identity) {
         mask_memory: 0,
         location: String::new(),
         job_memory: Arc::default(),
+        initial: None,
     };
     (spec.validate().unwrap(), settings, identity)
 }

@@ -8,6 +8,7 @@ mod coordinating;
 mod draws;
 mod ensemble;
 mod farewell;
+mod first_models;
 mod followers;
 mod hostile;
 mod hosts;

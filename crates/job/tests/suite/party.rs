@@ -123,6 +123,7 @@ impl Party {
             token: self.token.clone(),
             last_round: 0,
             location: String::new(),
+            gives_model: false,
         }
     }
 
@@ -228,10 +229,12 @@ impl Party {
                 let survivors = sum.survivors.len();
                 let mean = &mut self.mean[..];
                 encoding.decode_mean(&sum.sum, survivors, mean).unwrap();
-                let update = round.job().spec().model_update;
                 let reached = encoding.reached(&sum.sum, |_| true).unwrap();
                 let mean = self.mean.clone().into();
-                self.model = self.model.after(&mean, &reached, update).unwrap();
+                self.model = self
+                    .model
+                    .after(&mean, &reached, round.job().spec())
+                    .unwrap();
                 self.result = result_name(round, message).to_vec();
                 None
             }

@@ -78,16 +78,15 @@ fn models_have_the_same_values_histories_and_names() {
     {
         let shown = format!("{spec:?}");
         let job = spec.validate().unwrap();
-        // What lies behind the values of the first model is nothing but zeros; the job makes it.
-        let values = first.bytes.0.len() - blindsum_job::history_len(&job);
+        // What lies behind the values of the first model is the same in every such job; the job makes it.
+        let values = first.bytes.0.len() - blindsum_job::carried_len(&job);
         let mut model = first_of(&job, &first.bytes.0[..values]);
         first.check(&model, &shown);
         for step in rounds {
             let precision = job.encoding().precision();
             let mean = Reals::from_bytes(precision, &step.mean.0).unwrap();
-            let update = job.spec().model_update;
             let reached: Vec<Reach> = step.reached.iter().map(|far| FAR[*far]).collect();
-            model = model.after(&mean, &reached, update).unwrap();
+            model = model.after(&mean, &reached, job.spec()).unwrap();
             step.model.check(&model, &shown);
             let (bytes, hash) = (&step.model.bytes.0, &step.model.hash.0);
             let read = Model::from_bytes(&job, step.model.version, bytes, hash);
@@ -118,7 +117,7 @@ fn hidden_models_have_the_same_names() {
     {
         let shown = format!("{spec:?}");
         let job = spec.validate().unwrap();
-        let values = first.bytes.0.len() - blindsum_job::history_len(&job);
+        let values = first.bytes.0.len() - blindsum_job::carried_len(&job);
         let mut model = first_of(&job, &first.bytes.0[..values]);
         first.check(&model, &shown);
         for step in rounds {

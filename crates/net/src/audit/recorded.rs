@@ -82,6 +82,10 @@ impl Store for Recorded {
         Ok(stored)
     }
 
+    fn first_model(&self, job: &str, model: &Model, party: &str) -> Result<(), StoreError> {
+        self.store.first_model(job, model, party)
+    }
+
     fn begin_round(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
         self.check()?;
         self.store.begin_round(job, report)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use blindsum_protocol::Job;
+use blindsum_protocol::{InitialModel, Job};
 
 use super::{Choice, Config, JobConfig};
 use crate::address::check_address;
@@ -69,6 +69,14 @@ fn check_within(
             })?),
             None => None,
         };
+        if initial.is_some() && job.spec().initial != InitialModel::Coordinator {
+            let rule = format!(
+                "initial_model of job {name:?}: the job says initial = {}: give no model, or let the job say initial = \
+                 coordinator",
+                job.spec().initial
+            );
+            return Err(NetError::config("initial_model", rule));
+        }
         let results = config.results;
         ResultFiles::check(results.as_deref(), &job)?;
         jobs.push(CheckedJob {

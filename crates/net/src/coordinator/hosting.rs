@@ -134,7 +134,7 @@ impl Host {
         let members = Members::open(&self.place, &name, &self.shared.limits()).await?;
         let (driver, job, door) = open_job(checked, given, &self.shared, members)?;
         let start = &job.start;
-        info!(job = %name, from = start.origin.as_str(), version = start.version, hash = %start.hash,
+        info!(job = %name, from = start.origin.as_str(), version = start.version, hash = %start.hash, party = %start.party,
             "the model that the job starts from");
         let service = KeyService::of(&job.job, job.handle.clone(), &self.shared)?;
         self.jobs.insert(job);

@@ -10,8 +10,12 @@ use crate::hex;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// Nobody gave one: it is all zeros.
+    /// Nobody gave one, or the job says so: it is all zeros.
     Zeros,
+    /// A party gives it, and has not given it yet.
+    Awaited,
+    /// A party gave it.
+    Party,
     /// It was given to this coordinator.
     Given,
     /// It is in the store: the job goes on.
@@ -31,6 +35,8 @@ pub struct ModelOrigin {
     pub version: u64,
     /// Its hash in hexadecimal digits; empty if there is none that the coordinator knows.
     pub hash: String,
+    /// The party that gave it; empty if none did.
+    pub party: String,
 }
 
 impl Origin {
@@ -38,6 +44,8 @@ impl Origin {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Zeros => "zeros",
+            Self::Awaited => "awaited",
+            Self::Party => "party",
             Self::Given => "given",
             Self::Store => "store",
             Self::Parties => "parties",
@@ -52,10 +60,15 @@ impl ModelOrigin {
     pub(super) fn of(job: &Job, given: Option<[u8; 32]>, status: &JobStatus) -> Self {
         let (version, hash) = (status.model_version, status.model_hash.clone());
         let is = |model: [u8; 32]| version == 0 && hash == hex(&model);
+        let party = status.model_from.clone();
         let origin = if job.spec().model_update == ModelUpdate::Nothing {
             Origin::None
         } else if job.hides_sum() && version > 0 {
             Origin::Parties
+        } else if is(*Model::awaited(job).hash()) {
+            Origin::Awaited
+        } else if version == 0 && !party.is_empty() {
+            Origin::Party
         } else if is(*Model::initial(job).hash()) {
             Origin::Zeros
         } else if given.is_some_and(is) {
@@ -64,13 +77,14 @@ impl ModelOrigin {
             Origin::Store
         };
         let hash = match origin {
-            Origin::None | Origin::Parties => String::new(),
-            Origin::Zeros | Origin::Given | Origin::Store => hash,
+            Origin::None | Origin::Parties | Origin::Awaited => String::new(),
+            Origin::Zeros | Origin::Given | Origin::Store | Origin::Party => hash,
         };
         Self {
             origin,
             version,
             hash,
+            party,
         }
     }
 }

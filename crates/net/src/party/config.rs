@@ -1,8 +1,10 @@
 //! The configuration of a party.
 
-use blindsum_job::server::LONGEST_LOCATION;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use blindsum_encode::Reals;
+use blindsum_job::server::LONGEST_LOCATION;
 use blindsum_protocol::JobSpec;
 
 use super::Policy;
@@ -41,6 +43,9 @@ pub struct PartyConfig {
     /// Where the party is, in the words of its owner, at most 64 characters; empty to say nothing. The coordinator hears
     /// it, and some rings stand in this order.
     pub location: String,
+    /// The values of a model that this party can give a job that takes its first model from a party; `None` if it gives none.
+    /// The coordinator and all parties learn it.
+    pub initial: Option<Arc<Reals>>,
 }
 
 /// The default of [`PartyConfig::mask_memory`]: enough for 2^26 words of up to 32 bits.
@@ -62,6 +67,7 @@ impl PartyConfig {
             chunk_timeout: 60.0,
             mask_memory: MASK_MEMORY,
             location: String::new(),
+            initial: None,
         }
     }
 

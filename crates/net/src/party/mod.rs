@@ -345,6 +345,7 @@ fn machine(config: &PartyConfig, identity: &OwnIdentity, now: Now) -> Result<Job
         mask_memory: config.mask_memory,
         location: config.location.clone(),
         job_memory: Arc::default(),
+        initial: config.initial.clone(),
     };
     let identity = Identity {
         name: identity.name.clone(),

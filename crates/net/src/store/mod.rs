@@ -6,6 +6,7 @@ mod copies;
 mod endings;
 mod errors;
 mod faults;
+mod firsts;
 mod lock;
 mod opening;
 mod orders;

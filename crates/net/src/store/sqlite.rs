@@ -14,8 +14,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use super::errors::store_error;
 use super::lock::StoreLock;
 use super::{
-    Ending, OrderRecord, Release, ShownFault, Store, StoredJob, conducts, endings, faults, opening,
-    orders, read, releases, rounds,
+    Ending, OrderRecord, Release, ShownFault, Store, StoredJob, conducts, endings, faults, firsts,
+    opening, orders, read, releases, rounds,
 };
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::system::unix_millis;
@@ -208,6 +208,7 @@ fn check(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
     }
     // A store that an earlier program made has no such tables.
     connection.execute_batch(releases::TABLE).map_err(failed)?;
+    connection.execute_batch(firsts::TABLE).map_err(failed)?;
     connection.execute_batch(orders::TABLES).map_err(failed)
 }
 
@@ -274,6 +275,7 @@ impl Store for SqliteStore {
             self.move_log();
             return Ok(StoredJob {
                 model: initial.clone(),
+                model_from: String::new(),
                 state: JobState::Running,
                 rounds_done: 0,
                 next_round: 1,
@@ -293,11 +295,13 @@ impl Store for SqliteStore {
         let ending = self.transaction(|t| endings::get(t, name))?;
         let ending = ending.map_err(|reason| self.corrupt(format!("job {name}: {reason}")))?;
         let conduct = self.transaction(|t| conducts::get(t, name))?;
+        let model_from = self.transaction(|t| firsts::get(t, name))?;
         let operator = self.transaction(|t| orders::get(t, name))?;
         let released = self.transaction(|t| releases::get(t, name))?;
         let released = released.map_err(|e| self.corrupt(format!("job {name}: releases: {e}")))?;
         Ok(StoredJob {
             model,
+            model_from,
             state: match state.as_str() {
                 "done" => JobState::Done,
                 "failed" => JobState::Failed,
@@ -310,6 +314,14 @@ impl Store for SqliteStore {
             conduct,
             released,
             operator,
+        })
+    }
+
+    fn first_model(&self, job: &str, model: &Model, party: &str) -> Result<(), StoreError> {
+        self.transaction(|t| {
+            forget_models(t, job, model.version() as i64)?;
+            put_model(t, job, model)?;
+            firsts::put(t, job, party)
         })
     }
 
@@ -342,11 +354,7 @@ impl Store for SqliteStore {
             let set = "UPDATE jobs SET model_version = ? WHERE job = ?";
             t.execute(set, params![model.version(), job])?;
             let oldest = model.version() as i64 - i64::from(self.models_kept);
-            for table in ["models", "model_pieces"] {
-                let delete = format!("DELETE FROM {table} WHERE job = ? AND version <= ?");
-                t.execute(&delete, params![job, oldest])?;
-            }
-            Ok(())
+            forget_models(t, job, oldest)
         })?;
         let model = model.map_or(0, |model| {
             model.values().len() * model.values().precision().bytes()
@@ -447,6 +455,15 @@ impl SqliteStore {
         let damaged = |e| self.corrupt(format!("job {job}: a round's report: {e}"));
         serde_json::from_str(report).map_err(damaged)
     }
+}
+
+/// Removes the versions of a model up to this one.
+fn forget_models(t: &Transaction<'_>, job: &str, last: i64) -> rusqlite::Result<()> {
+    for table in ["models", "model_pieces"] {
+        let delete = format!("DELETE FROM {table} WHERE job = ? AND version <= ?");
+        t.execute(&delete, params![job, last])?;
+    }
+    Ok(())
 }
 
 fn put_model(t: &Transaction<'_>, job: &str, model: &Model) -> rusqlite::Result<()> {

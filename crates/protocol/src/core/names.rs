@@ -24,6 +24,19 @@ choice! {
 }
 
 choice! {
+    /// Where the model comes from that a job begins with.
+    InitialModel {
+        /// From the coordinator, which may be given one. Without one it is zeros, and everybody is warned.
+        Coordinator = "coordinator",
+        /// It is zeros.
+        Zeros = "zeros",
+        /// From the first party, by name, of those that are connected and can give one. The coordinator and all parties
+        /// learn it.
+        FirstParty = "first-party",
+    }
+}
+
+choice! {
     /// What the mean does to the job's model.
     ModelUpdate {
         /// It is added to the model: parties send differences.

@@ -2,6 +2,7 @@
 
 mod rosters;
 mod said;
+mod steps;
 
 use blindsum_protocol::{
     Adversary, Clipping, Fixed64, Flashe, Integers, JobSpec, ModelUpdate, ProtocolChoice,

@@ -2,9 +2,10 @@
 
 use blindsum_protocol::options::{Table, Value};
 use blindsum_protocol::{
-    Adversary, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, Fssa, Integers, JobSpec,
-    Masking, ModelUpdate, Mpc3, Parameters, Plain, ProtocolChoice, Pss, Quantised, RoundingName,
-    SecAgg, SecAggPlus, SuiteName, TensorLayout,
+    Adversary, Clipping, DivisorName, EncodingChoice, FedAdagrad, FedAdam, FedAvg, FedAvgM,
+    Fixed64, Flashe, Fssa, InitialModel, Integers, JobSpec, Masking, ModelUpdate, Mpc3, Parameters,
+    Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg, SecAggPlus, StepChoice, StepName,
+    SuiteName, TensorLayout,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -132,6 +133,35 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     })
 }
 
+fn step() -> impl Strategy<Value = StepChoice> {
+    prop_oneof![
+        Just(StepName::FedAvg.into()),
+        real().prop_map(|learning_rate| FedAvg { learning_rate }.into()),
+        [real(), real()].prop_map(|[learning_rate, momentum]| FedAvgM {
+            learning_rate,
+            momentum
+        }
+        .into()),
+        [real(), real(), real(), real()].prop_map(|[learning_rate, beta1, beta2, tau]| {
+            FedAdam {
+                learning_rate,
+                beta1,
+                beta2,
+                tau,
+            }
+            .into()
+        }),
+        [real(), real(), real()].prop_map(|[learning_rate, beta1, tau]| {
+            FedAdagrad {
+                learning_rate,
+                beta1,
+                tau,
+            }
+            .into()
+        }),
+    ]
+}
+
 prop_compose! {
     /// Any specification, most of them not valid: reading and hashing ask for no more.
     fn spec()(
@@ -140,12 +170,13 @@ prop_compose! {
         (adversary, suite, model_update) in (select(Adversary::ALL), select(SuiteName::ALL), select(ModelUpdate::ALL)),
         (min_parties, rounds) in (0..9u32, 0..3u32),
         (layout, parameters) in (vec(".{0,3}", 0..3), parameters()),
+        (step, initial) in (step(), select(InitialModel::ALL)),
         [corrupt, dropout, join_deadline, stage_deadline, input_deadline] in [real(), real(), real(), real(), real()],
     ) -> JobSpec {
         JobSpec {
             job: job.into(), protocol, encoding, parties, dim, adversary, suite, model_update, min_parties, rounds,
             corrupt, dropout, join_deadline, stage_deadline, input_deadline,
-            layout, parameters,
+            layout, parameters, step, initial,
         }
     }
 }

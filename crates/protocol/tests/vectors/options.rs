@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use blindsum_protocol::options::Table;
-use blindsum_protocol::{EncodingChoice, EncodingName, JobSpec, ProtocolChoice, ProtocolName};
+use blindsum_protocol::{
+    EncodingChoice, EncodingName, JobSpec, ProtocolChoice, ProtocolName, StepChoice, StepName,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -17,6 +19,7 @@ struct Defaults {
     job: Map<String, Value>,
     protocol: BTreeMap<String, Map<String, Value>>,
     encoding: BTreeMap<String, Map<String, Value>>,
+    step: BTreeMap<String, Map<String, Value>>,
 }
 
 /// Every option that the model knows has the default that the model gives it.
@@ -39,6 +42,8 @@ fn defaults_are_for_ever() {
     // A choice is the whole table of what is chosen.
     let chosen = expected.job.remove("encoding").unwrap();
     assert_eq!(chosen, JobSpec::default().encoding.to_string());
+    let chosen = expected.job.remove("step").unwrap();
+    assert_eq!(chosen, JobSpec::default().step.to_string());
     check(&JobSpec::default(), &expected.job);
     for (name, options) in expected.protocol {
         let named = ProtocolName::ALL
@@ -51,6 +56,10 @@ fn defaults_are_for_ever() {
             .iter()
             .find(|encoding| encoding.as_str() == name);
         check(EncodingChoice::from(*named.unwrap()).table(), &options);
+    }
+    for (name, options) in expected.step {
+        let named = StepName::ALL.iter().find(|step| step.as_str() == name);
+        check(StepChoice::from(*named.unwrap()).table(), &options);
     }
 }
 

@@ -26,7 +26,7 @@ use crate::party::read_policy;
 use crate::process::{Home, begin_work};
 use crate::results::{instance, unusable};
 use crate::system::{entropy, random};
-use crate::vectors::{Vector, copied};
+use crate::vectors::{Vector, copied, read_model};
 use crate::wait::locked;
 
 /// A party: frames in, frames out.
@@ -72,6 +72,7 @@ impl PartyMachine {
         state: Option<&[u8]>,
         mark: Option<u64>,
         mask_memory: usize,
+        initial: Option<&Bound<'_, PyAny>>,
         now: f64,
         wall: f64,
     ) -> PyResult<Self> {
@@ -89,6 +90,7 @@ impl PartyMachine {
             mask_memory,
             location: String::new(),
             job_memory: Arc::default(),
+            initial: initial.map(read_model).transpose()?.map(Arc::new),
         };
         let desk = released(py, || {
             let (kept, to_keep) = (records.clone(), records.clone());

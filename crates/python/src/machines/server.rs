@@ -14,7 +14,7 @@ use blindsum_job::session::{Count, Session};
 use blindsum_job::store::MemoryStore;
 use blindsum_job::{JobError, Model, chunks, seconds};
 use blindsum_net::{Room, Task};
-use blindsum_protocol::Job;
+use blindsum_protocol::{InitialModel, Job};
 use bytes::Bytes;
 use prost::Message as _;
 use pyo3::prelude::*;
@@ -110,6 +110,11 @@ impl ServerMachine {
             }
         };
         let store = Arc::new(store);
+        let kind = job.spec().initial;
+        if model.is_some() && kind != InitialModel::Coordinator {
+            let rule = format!("model: the job says initial = {kind}: give no model");
+            return Err(raise(py, "InputError", (rule,)));
+        }
         let initial = model.map(read_model).transpose()?;
         let initial = initial.map(|values| {
             let first = Model::first(&job, values);

@@ -1,8 +1,9 @@
 //! The job of an episode: the given job, made small. If the job leaves open what its updates are, that is drawn.
 
 use blindsum_protocol::{
-    Bound, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, Integers, Job, JobSpec, Metric,
-    ModelUpdate, ProtocolChoice, Quantised, RoundingName, SpecError,
+    Bound, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, InitialModel, Integers, Job,
+    JobSpec, Metric, ModelUpdate, ProtocolChoice, Quantised, RoundingName, SpecError, StepChoice,
+    StepName,
 };
 
 use super::faults::Dice;
@@ -74,8 +75,10 @@ fn says_nothing(spec: &JobSpec) -> bool {
         ProtocolChoice::Flashe(options) => options.density == Flashe::default().density,
         _ => true,
     };
+    let unchanged = spec.model_update == default.model_update
+        && (&spec.step, spec.initial) == (&default.step, default.initial);
     let is_default = spec.encoding == default.encoding && spec.metrics == default.metrics;
-    dense && is_default && spec.model_update == default.model_update
+    dense && is_default && unchanged
 }
 
 /// Draws what updates are and what becomes of them.
@@ -114,6 +117,15 @@ fn draw(spec: &mut JobSpec, dice: &mut Dice) {
     suit_proofs(spec, dice);
     if dice.chance(0.4) && takes_metrics(spec) {
         spec.metrics = metrics(dice);
+    }
+    // Also last.
+    if spec.model_update == ModelUpdate::Add && dice.chance(0.5) {
+        let steps = StepName::ALL;
+        let drawn = dice.below(steps.len() as u64) as usize;
+        spec.step = StepChoice::from(steps[drawn]);
+    }
+    if spec.model_update != ModelUpdate::Nothing && dice.chance(0.3) {
+        spec.initial = InitialModel::FirstParty;
     }
 }
 

@@ -44,6 +44,7 @@ mod models;
 mod parties;
 mod plain;
 mod promises;
+mod steps;
 mod updates;
 mod uploads;
 mod words;

@@ -15,6 +15,8 @@ pub(super) struct Models {
     pub after: BTreeMap<u64, Model>,
     /// The models after rounds that the coordinator has forgotten.
     forgotten: Vec<Model>,
+    /// Whether the coordinator has forgotten anything.
+    is_reset: bool,
 }
 
 impl Models {
@@ -25,8 +27,14 @@ impl Models {
 
     /// The coordinator has lost all rounds but these.
     pub fn forget_but(&mut self, known: &BTreeSet<u64>) {
+        self.is_reset = true;
         let lost = self.after.extract_if(.., |round, _| !known.contains(round));
         self.forgotten.extend(lost.map(|(_, model)| model));
+    }
+
+    /// Whether the coordinator has forgotten rounds, and perhaps the first model.
+    pub fn has_forgotten(&self) -> bool {
+        self.is_reset
     }
 
     /// Whether this was the model after a round that the coordinator has forgotten.

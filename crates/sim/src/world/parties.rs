@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_encode::Reals;
 use blindsum_job::JobError;
 use blindsum_job::actor::Now;
 use blindsum_job::party::{
@@ -10,7 +11,7 @@ use blindsum_job::party::{
     check_update, kept_leftover,
 };
 use blindsum_job::pb::PartyFrame;
-use blindsum_protocol::{Job, JobMemory, ProtocolName, RuleName};
+use blindsum_protocol::{InitialModel, Job, JobMemory, ProtocolName, RuleName};
 
 use super::agenda::{Event, Who};
 use super::book::News;
@@ -79,6 +80,8 @@ impl Party {
             policy: policy(),
             mask_memory: 0,
             location: String::new(),
+            initial: (job.spec().initial == InitialModel::FirstParty)
+                .then(|| first_values(job, &self.name).into()),
             job_memory: Arc::new(
                 self.deviation
                     .clone()
@@ -94,6 +97,16 @@ impl Party {
         self.machine = Some(machine);
     }
 }
+
+/// The values of the first model that a party gives.
+fn first_values(job: &Job, name: &str) -> Reals {
+    let last = name.bytes().next_back().unwrap_or_default();
+    let values = vec![FIRSTS[usize::from(last) % FIRSTS.len()]; job.spec().dim as usize];
+    Reals::Double(values)
+}
+
+/// What each coordinate of such a model is.
+pub(super) const FIRSTS: [f64; 4] = [0.125, -0.25, 0.5, -1.0];
 
 /// Who a party is.
 pub(super) fn identity(

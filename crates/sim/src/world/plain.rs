@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use blindsum_encode::{
     EncodeReport, Encoder, Encoding, EncodingKind, Reals, Rounding, UpdateHistory,
 };
+use blindsum_job::Model;
 use blindsum_job::party::RoundResult;
 use blindsum_job::report::MetricReport;
 use blindsum_job::results::LearntResult;
-use blindsum_job::{Model, history_len};
 use blindsum_math::words::Words;
-use blindsum_protocol::{
-    InTheClear, Job, JobSpec, ModelUpdate, PartyId, ProtocolChoice, Round, RuleName,
-};
+use blindsum_protocol::{InTheClear, Job, JobSpec, PartyId, ProtocolChoice, Round, RuleName};
 
 use super::leftovers::Choice;
+use super::steps::state_of;
 use super::updates::Gift;
 use super::words::{other_seed, words_of};
 use crate::metrics::MetricTotals;
@@ -308,28 +307,9 @@ fn history_of(job: &Job, model: &Model) -> Result<Option<UpdateHistory>, String>
         return Ok(None);
     }
     let bytes = model.to_bytes();
-    let at = bytes.len().saturating_sub(history_len(job));
-    let history = UpdateHistory::from_bytes(job.encoding(), &bytes[at..]);
+    let from = model.values().len() * job.encoding().precision().bytes();
+    let state = state_of(job, model).len() * job.encoding().precision().bytes();
+    let history = &bytes[from..bytes.len() - state];
+    let history = UpdateHistory::from_bytes(job.encoding(), history);
     history.map(Some).map_err(|e| e.to_string())
-}
-
-/// The values of the model after a round that started from another one, in bytes.
-pub(super) fn values_after(
-    job: &Job,
-    start: &Model,
-    result: &RoundResult,
-) -> Result<Vec<u8>, String> {
-    let spec = job.spec();
-    if spec.model_update == ModelUpdate::Nothing {
-        return Ok(start.values().to_bytes().to_vec());
-    }
-    let mean: Vec<f64> = result.mean.iter().collect();
-    let added = |(before, mean): (f64, &f64)| match spec.model_update {
-        ModelUpdate::Add => before + mean,
-        _ => *mean,
-    };
-    // The sum of two singles as a double, rounded to a single, is their sum in single precision.
-    let values = start.values().iter().zip(&mean).map(added).collect();
-    let values = Reals::Double(values).in_precision(job.encoding().precision());
-    Ok(values.to_bytes().to_vec())
 }

@@ -381,6 +381,7 @@ fn open(
         mask_memory: 0,
         location: String::new(),
         job_memory: Arc::default(),
+        initial: None,
     };
     let identity = Identity {
         name: name.into(),

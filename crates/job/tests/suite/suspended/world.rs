@@ -250,6 +250,7 @@ impl World {
             mask_memory: 0,
             location: String::new(),
             job_memory: Arc::default(),
+            initial: None,
         };
         let mut entropy = [0; 32];
         entropy[..8].copy_from_slice(&self.processes.to_le_bytes());

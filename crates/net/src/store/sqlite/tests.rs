@@ -106,3 +106,37 @@ fn events_are_written_down() {
     let events: i64 = store.lock().query_row(count, [], |row| row.get(0)).unwrap();
     assert_eq!(events, 1);
 }
+
+#[test]
+fn the_first_model_of_a_party_takes_the_place_of_the_awaited_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let spec = JobSpec {
+        initial: blindsum_protocol::InitialModel::FirstParty,
+        step: blindsum_protocol::StepName::FedAdam.into(),
+        ..job(2).spec().clone()
+    };
+    let job = spec.validate().unwrap();
+    let awaited = Model::awaited(&job);
+    let open = |path: &Path| {
+        let store = SqliteStore::open(path, 2).unwrap();
+        let begun = store.open_job(&job, &awaited).unwrap();
+        (store, begun)
+    };
+    for _ in 0..2 {
+        let (_store, begun) = open(&path);
+        assert!(begun.model.is_awaited() && begun.model_from.is_empty());
+    }
+    let first = Model::first(&job, vec![0.5, -1.0]).unwrap();
+    let (store, _) = open(&path);
+    store.first_model("job", &first, "a").unwrap();
+    drop(store);
+    let (_store, begun) = open(&path);
+    assert_eq!((begun.model, &*begun.model_from), (first.clone(), "a"));
+    let copy = folder.path().join("copy.db");
+    let reader = crate::store::StoreReader::open(&path).unwrap();
+    assert_eq!(reader.model("job", 0).unwrap(), Some(first.clone()));
+    reader.back_up(&copy).unwrap();
+    let (_store, begun) = open(&copy);
+    assert_eq!((begun.model, &*begun.model_from), (first, "a"));
+}

@@ -5,7 +5,7 @@ mod rules;
 use std::sync::Arc;
 
 use blindsum_crypto::seal::StorageKey;
-use blindsum_encode::{DensitySchedule, Encoding, UpdateHistory};
+use blindsum_encode::{DensitySchedule, Encoding, ServerStep, UpdateHistory};
 use blindsum_math::words::{Width, Words};
 
 use crate::core::plan::{Opens, Plan};
@@ -37,6 +37,11 @@ impl Job {
     /// rounds (`clipping` = `aciq`); `None` for others.
     pub fn new_history(&self) -> Option<UpdateHistory> {
         UpdateHistory::new(&self.encoding).ok()
+    }
+
+    /// How the mean of a round changes the model, where `model_update` is `add`.
+    pub fn server_step(&self) -> ServerStep {
+        self.spec.step.rule()
     }
 
     /// Which part of its coordinates a party sends in each round, if rounds are sparse (`density` below 1).

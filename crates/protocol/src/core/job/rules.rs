@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use blindsum_encode::{EncodingSpec, TensorSpec};
+use blindsum_encode::{EncodingSpec, ServerStep, TensorSpec};
 
 use super::Job;
 use crate::core::options::check_each;
 use crate::core::plan::{Opens, Plan};
 use crate::core::spec::{Metric, check_layout, check_metrics, check_names, places};
-use crate::{JobSpec, SpecError};
+use crate::{InitialModel, JobSpec, ModelUpdate, SpecError};
 
 impl JobSpec {
     /// Checks every rule of a job specification.
@@ -16,9 +16,8 @@ impl JobSpec {
     /// # Errors
     /// The first field that breaks a rule, with the rule.
     pub fn validate(self) -> Result<Job, SpecError> {
-        let (protocol, encoding) = (self.protocol.clone(), self.encoding.clone());
-        self.check()
-            .map_err(|error| places::located(error, protocol.table(), encoding.table()))
+        let spec = self.clone();
+        self.check().map_err(|error| places::located(error, &spec))
     }
 
     fn check(self) -> Result<Job, SpecError> {
@@ -26,6 +25,9 @@ impl JobSpec {
         check_layout(&self.layout, self.dim)?;
         check_each(self.protocol.table())?;
         check_each(self.encoding.table())?;
+        check_each(self.step.table())?;
+        self.check_step()?;
+        self.check_initial()?;
         self.encoding.view().check(&self)?;
         check_names(self.encoding.tensors())?;
         check_metrics(&self.metrics)?;
@@ -51,6 +53,32 @@ impl JobSpec {
         job.plan = (info.plan)(&job, most);
         job.key_setup_plan = (info.key_setup)(&job.spec).map(|setup| (setup.plan)(&job, most));
         Ok(job)
+    }
+
+    /// Steps other than that of the default change a model by a difference.
+    fn check_step(&self) -> Result<(), SpecError> {
+        if self.model_update == ModelUpdate::Add || self.step.rule() == ServerStep::default() {
+            return Ok(());
+        }
+        let (step, update) = (&self.step, self.model_update);
+        let rule = format!(
+            "step = {step} needs model_update = add (is {update}): a step is made of the mean of differences; leave step \
+             out, or let parties send differences"
+        );
+        Err(SpecError::new("step", rule))
+    }
+
+    /// A job that keeps no model begins with none.
+    fn check_initial(&self) -> Result<(), SpecError> {
+        let initial = self.initial;
+        if self.model_update != ModelUpdate::Nothing || initial == InitialModel::Coordinator {
+            return Ok(());
+        }
+        let rule = format!(
+            "initial = {initial} needs model_update = add or replace (is none): a job that keeps no model begins with none; \
+             leave initial out"
+        );
+        Err(SpecError::new("initial", rule))
     }
 
     fn encoding_spec(&self) -> EncodingSpec {

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 
 use super::encodings::{EncodingChoice, EncodingName};
 use super::parameters::value_of;
+use super::steps::StepName;
 use super::{JobSpec, SpecError, places};
 use crate::ProtocolName;
 use crate::core::options::{Setting, Table, Value};
 
 impl JobSpec {
-    /// Reads settings such as `neighbours` = `20`. Each belongs to the job, to the chosen protocol or to the chosen
-    /// encoding, whichever has such an option; `protocol.neighbours` means the same as `neighbours`. Of two settings of
-    /// one option the later counts. `parameters.epochs` = `3` sets a hyperparameter. Numbers may be given as text. If no encoding is named, `bits` above 32 means
+    /// Reads settings such as `neighbours` = `20`. Each belongs to the job, or to the chosen protocol, encoding
+    /// or step, whichever has such an option; `protocol.neighbours` means the same as `neighbours`. Of two settings of
+    /// one option the later counts. `parameters.epochs` = `3` sets a hyperparameter. Numbers may be given as text. If no
+    /// encoding is named, `bits` above 32 means
     /// integers.
     ///
     /// # Errors
-    /// As [`read`](Self::read); a setting that neither the job nor its protocol and encoding have. The error says where
+    /// As [`read`](Self::read); a setting that neither the job nor its chosen tables have. The error says where
     /// it belongs.
     pub fn read_flat(settings: &[(String, Value)]) -> Result<Self, SpecError> {
         let setting = |name: &str| {
@@ -33,18 +35,19 @@ impl JobSpec {
                 .into(),
             None => EncodingChoice::unnamed(setting("bits").map(|(_, value)| value)),
         };
+        if let Some((_, value)) = setting(places::STEP) {
+            let name = StepName::read(value);
+            spec.step = name.map_err(|error| error.within(places::STEP))?.into();
+        }
         Self::read(&nested(settings, &spec)?)
     }
 }
 
 /// The settings with each option in its table. `chosen` says what is chosen.
 fn nested(settings: &[(String, Value)], chosen: &JobSpec) -> Result<Value, SpecError> {
-    let tables = [
-        (places::PROTOCOL, chosen.protocol.table()),
-        (places::ENCODING, chosen.encoding.table()),
-    ];
+    let tables = chosen.choices();
     let mut fields = BTreeMap::new();
-    let mut options: [BTreeMap<String, Value>; 2] = Default::default();
+    let mut options = tables.map(|_| BTreeMap::<String, Value>::new());
     let mut parameters = BTreeMap::new();
     for (name, value) in settings {
         if let Some((places::PARAMETERS, name)) = name.split_once('.') {
@@ -102,9 +105,8 @@ fn add_parameters(fields: &mut BTreeMap<String, Value>, single: BTreeMap<String,
 
 /// The table that a name may have before it, and the name alone.
 fn placed(name: &str) -> (Option<&str>, &str) {
-    let tables = [places::PROTOCOL, places::ENCODING];
     match name.split_once('.') {
-        Some((table, option)) if tables.contains(&table) => (Some(table), option),
+        Some((table, option)) if places::CHOICES.contains(&table) => (Some(table), option),
         _ => (None, name),
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod places;
 mod reading;
 mod said;
 mod schema;
+pub(crate) mod steps;
 mod tensors;
 mod tolerance;
 
@@ -26,10 +27,11 @@ pub use tensors::TensorLayout;
 pub(crate) use tensors::check_names;
 pub use tolerance::{ceiling_of_fraction, floor_of_fraction};
 
-use crate::core::names::{Adversary, ModelUpdate, SuiteName};
-use crate::core::options::{check_each, fits, fraction, positive, table, within};
+use crate::core::names::{Adversary, InitialModel, ModelUpdate, SuiteName};
+use crate::core::options::{Table, check_each, fits, fraction, positive, table, within};
 use crate::{ProtocolChoice, ProtocolName};
 use encodings::{EncodingChoice, Quantised};
+use steps::{StepChoice, StepName};
 
 /// Largest number of parties in a round.
 pub const MAX_PARTIES: u32 = 100_000;
@@ -41,7 +43,7 @@ pub const MAX_SECONDS: f64 = 1e6;
 // Here stands what every job has. What hides the sum from its readers (`privacy`) will be one more choice of
 // tables, beside `protocol` and `encoding`.
 table! {
-    /// What is agreed before anything is sent: what every job has, and the tables of its protocol and encoding.
+    /// What is agreed before anything is sent: what every job has, and the tables of what it chooses.
     /// Plain data; [`JobSpec::validate`] checks every rule once and gives the [`Job`](crate::Job) that machines take.
     JobSpec = "job";
     options {
@@ -84,10 +86,23 @@ table! {
         layout: Vec<String> = Vec::new();
         /// Hyperparameters for the parties' programs: a free table of numbers, text, truth values and lists of these.
         parameters: Parameters = Parameters::default();
+        /// What adding to the model means, with the options of that: `"name"`, or a table with `name` and options.
+        step: StepChoice = StepName::FedAvg.into();
+        /// Where the model comes from that the job begins with.
+        initial: InitialModel = InitialModel::Coordinator;
     }
 }
 
 impl JobSpec {
+    /// The fields that choose a table, with the chosen tables.
+    fn choices(&self) -> [(&'static str, &dyn Table); 3] {
+        [
+            (places::PROTOCOL, self.protocol.table()),
+            (places::ENCODING, self.encoding.table()),
+            (places::STEP, self.step.table()),
+        ]
+    }
+
     /// Checks the name of a job, as somebody may ask for a job before its specification is known.
     ///
     /// # Errors

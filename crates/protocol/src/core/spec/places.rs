@@ -10,6 +10,9 @@ pub(super) const ENCODING: &str = "encoding";
 pub(super) const PARAMETERS: &str = "parameters";
 /// The field that `dim` follows from where it is not said.
 pub(super) const LAYOUT: &str = "layout";
+pub(super) const STEP: &str = "step";
+/// All of them.
+pub(super) const CHOICES: [&str; 3] = [PROTOCOL, ENCODING, STEP];
 /// The one field whose default follows from another.
 pub(super) const MODEL_UPDATE: &str = "model_update";
 
@@ -40,21 +43,18 @@ fn tables(field: &str) -> Vec<Box<dyn Table>> {
         .collect()
 }
 
-/// The protocols and the encodings that have the option.
-fn owners(name: &str) -> (Vec<&'static str>, Vec<&'static str>) {
-    let among = |field| {
-        let tables = tables(field).into_iter();
-        tables
-            .filter(|table| has(&**table, name))
-            .map(|table| table.name())
-            .collect()
-    };
-    (among(PROTOCOL), among(ENCODING))
+/// The tables that may be chosen for a field and have the option.
+fn owners(field: &str, name: &str) -> Vec<&'static str> {
+    let tables = tables(field).into_iter();
+    tables
+        .filter(|table| has(&**table, name))
+        .map(|table| table.name())
+        .collect()
 }
 
-/// The options of all protocols and encodings, each name once.
+/// The options of all tables that may be chosen, each name once.
 fn options() -> Vec<&'static str> {
-    let tables = [PROTOCOL, ENCODING].into_iter().flat_map(tables);
+    let tables = CHOICES.into_iter().flat_map(tables);
     let mut all: Vec<&str> = Vec::new();
     for name in tables.flat_map(|table| names(&*table)) {
         if !all.contains(&name) {
@@ -71,8 +71,7 @@ fn names(table: &dyn Table) -> Vec<&'static str> {
 
 /// What is said of a name that the table called `chosen` does not have.
 pub(crate) fn foreign(name: &str, chosen: &dyn Table) -> SpecError {
-    let (protocols, encodings) = owners(name);
-    let owners = [protocols, encodings].concat();
+    let owners = CHOICES.map(|field| owners(field, name)).concat();
     let rule = if is_common(name) {
         format!(
             "is a field of the job itself, not an option of {}",
@@ -96,12 +95,8 @@ pub(crate) fn foreign(name: &str, chosen: &dyn Table) -> SpecError {
 
 /// What is said of a name that no field of a job has.
 pub(super) fn no_field(name: &str, spec: &JobSpec) -> SpecError {
-    let (protocols, encodings) = owners(name);
-    let homes = [
-        (PROTOCOL, spec.protocol.table(), protocols),
-        (ENCODING, spec.encoding.table(), encodings),
-    ];
-    for (field, chosen, owners) in homes {
+    for (field, chosen) in spec.choices() {
+        let owners = owners(field, name);
         if has(chosen, name) {
             let (all, owner, class) = (listing(&owners), chosen.name(), chosen.title());
             let rule = format!(
@@ -119,7 +114,7 @@ pub(super) fn no_field(name: &str, spec: &JobSpec) -> SpecError {
         .map(|option| option.info.name)
         .collect();
     let rule = format!(
-        "is unknown: the fields of a job are {}, the options of protocols and encodings {}",
+        "is unknown: the fields of a job are {}, the options of protocols, encodings and steps {}",
         listing(&fields),
         listing(&options())
     );
@@ -127,15 +122,11 @@ pub(super) fn no_field(name: &str, spec: &JobSpec) -> SpecError {
 }
 
 /// The same error with the table of its field before its name.
-pub(crate) fn located(error: SpecError, protocol: &dyn Table, encoding: &dyn Table) -> SpecError {
-    let field = error.field.clone();
-    if is_common(&field) {
-        error
-    } else if has(protocol, &field) {
-        SpecError::new(field, error.rule).within(PROTOCOL)
-    } else if has(encoding, &field) {
-        SpecError::new(field, error.rule).within(ENCODING)
-    } else {
-        error
+pub(crate) fn located(error: SpecError, spec: &JobSpec) -> SpecError {
+    let chosen = spec.choices();
+    let home = chosen.iter().find(|(_, table)| has(*table, &error.field));
+    match home {
+        Some((field, _)) if !is_common(&error.field) => error.within(field),
+        _ => error,
     }
 }

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
+use super::steps::FedAvg;
 use super::{JobSpec, places, reading};
-use crate::core::options::{Setting, Table, Value};
+use crate::core::options::{Declares, Setting, Table, Value};
 
 impl JobSpec {
     /// What the job says, as it is sent: a table whose names are sorted. The names of protocol and encoding, `parties`
-    /// and `dim` are always in it, the other fields and options if they differ from their defaults.
+    /// and `dim` are always in it, the other fields and options if they differ from their defaults. `step` is in it if
+    /// its name or one of its options differs.
     pub fn said(&self) -> Value {
         let mut said: Vec<(String, Value)> = Vec::new();
         for (dotted, value) in self.dotted() {
@@ -43,10 +45,7 @@ impl JobSpec {
     /// What is said, by dotted names: `protocol` is the name of the protocol, `protocol.neighbours` its option,
     /// `parameters.epochs` a hyperparameter.
     fn dotted(&self) -> BTreeMap<String, Value> {
-        let choices = [
-            (places::PROTOCOL, self.protocol.table()),
-            (places::ENCODING, self.encoding.table()),
-        ];
+        let choices = self.choices();
         let usual_update = self.encoding.view().model_update().write();
         let mut said = BTreeMap::new();
         for (option, value, default) in with_defaults(self) {
@@ -67,12 +66,16 @@ impl JobSpec {
             }
         }
         for (field, table) in choices {
-            said.insert(field.into(), Value::Text(table.name().into()));
-            for (option, value, default) in with_defaults(table) {
-                if !value.is(&default) {
-                    said.insert(format!("{field}.{option}"), value);
-                }
+            let options = with_defaults(table).filter(|(_, value, default)| !value.is(default));
+            let options: Vec<_> = options
+                .map(|(option, value, _)| (format!("{field}.{option}"), value))
+                .collect();
+            // A step is not said where the mean is added as it is: so were jobs before there were steps.
+            let is_usual = field == places::STEP && table.name() == FedAvg::NAME;
+            if !is_usual || !options.is_empty() {
+                said.insert(field.into(), Value::Text(table.name().into()));
             }
+            said.extend(options);
         }
         said
     }

@@ -3,10 +3,11 @@
 
 use blindsum_job::Model;
 use blindsum_job::party::RoundResult;
-use blindsum_protocol::{Job, ModelUpdate};
+use blindsum_protocol::{InitialModel, Job, ModelUpdate};
 
 use super::super::book::{Book, Kept};
-use super::super::plain::values_after;
+use super::super::parties::FIRSTS;
+use super::super::steps::{numbers_after, state_of};
 
 impl Book {
     /// A round begins for a party with a model: that after the latest round that counts.
@@ -53,10 +54,33 @@ impl Book {
         }
     }
 
+    /// Whether this is the first model, in a job that takes it from a party: one that a party gives, and the same for all
+    /// parties while the coordinator has not forgotten it.
+    fn is_first(&self, job: &Job, party: usize, model: &Model) -> Kept {
+        let given = FIRSTS.iter().any(|value| {
+            let values = vec![*value; job.spec().dim as usize];
+            Model::first(job, values).is_ok_and(|first| first == *model)
+        });
+        let of_start = self
+            .models
+            .named
+            .keys()
+            .filter(|(version, _)| *version == 0);
+        match given && (of_start.count() == 1 || self.models.has_forgotten()) {
+            true => Ok(()),
+            false => Err(format!(
+                "P8: party {party} is told a first model that no party gave, or another one than the others"
+            )),
+        }
+    }
+
     /// Whether this is the model after the latest round that counts before another one.
     fn is_latest(&self, job: &Job, party: usize, before: u64, model: &Model) -> Kept {
         let latest = self.counted.range(..before).next_back();
         let expected = match latest {
+            None if job.spec().initial == InitialModel::FirstParty => {
+                return self.is_first(job, party, model);
+            }
             None => Some(Model::initial(job)),
             Some((round, _)) => self.models.after.get(round).cloned(),
         };
@@ -85,15 +109,19 @@ impl Book {
                 "P8: the model of party {party} after round {round}: {why}"
             ))
         };
-        let values = values_after(job, start, result)?;
+        let mean = result.mean.to_doubles();
+        let (values, state) = numbers_after(job, start, &mean);
         let same = job.spec().model_update == ModelUpdate::Nothing && !job.hides_sum();
         let version = start.version() + u64::from(!same);
         let (model, hash) = (&result.model, result.model.hash());
         if model.version() != version {
             return wrong("another version");
         }
-        if model.values().to_bytes()[..] != values {
+        if **model.values() != values {
             return wrong("not what the mean makes of the one before");
+        }
+        if state_of(job, model) != state {
+            return wrong("another state of the step than the mean makes of the one before");
         }
         if !job.hides_sum() && Model::from_bytes(job, version, &model.to_bytes(), hash).is_err() {
             return wrong("another hash");
