@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from blindsum.tables import Metric, Tensor
     from blindsum.training.record import StageCost, TrainingRecord, TrainingRound
     from blindsum.training.report import report
+    from blindsum.training.simulated import simulate_training
     from blindsum.trees import flatten, unflatten
 
     __version__: str
@@ -141,6 +142,7 @@ _HOME = {
     "TrainingRecord": "training.record",
     "TrainingRound": "training.record",
     "report": "training.report",
+    "simulate_training": "training.simulated",
     "__version__": "_native",
 }
 
@@ -207,6 +209,7 @@ __all__ = [
     "report",
     "simulate",
     "simulate_again",
+    "simulate_training",
     "sweep",
     "unflatten",
 ]

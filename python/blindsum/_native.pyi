@@ -20,6 +20,44 @@ def job_schema() -> str: ...
 def protocols() -> list[str]: ...
 def rules() -> list[str]: ...
 
+class TrainedRound:
+    report: str
+    mean: NDArray[np.float64] | None
+    survivors: list[int]
+    ends: list[str]
+
+class TrainingSimulation:
+    def __init__(
+        self,
+        spec: str,
+        model: object,
+        state: tuple[int, bytes, int, int, bytes, list[bytes]] | None,
+        drop: float,
+        drop_at: list[str],
+        latency: float,
+        seed: int,
+        threads: int,
+    ) -> None: ...
+    def round(
+        self,
+        ranks: Sequence[int],
+        updates: Sequence[object],
+        weights: Sequence[int],
+        metrics: Sequence[Sequence[float | None]],
+        events: Sequence[tuple[int, str, float]],
+        progress: Callable[[int, int, str], object] | None,
+    ) -> TrainedRound: ...
+    def model(self) -> NDArray[Any]: ...
+    def version(self) -> int: ...
+    def state(self) -> tuple[int, bytes, int, int, bytes, list[bytes]]: ...
+    parties: int
+
+class ModelSteps:
+    def __init__(self, spec: str, first: object, state: tuple[int, bytes] | None) -> None: ...
+    def apply(self, mean: object) -> None: ...
+    def model(self) -> NDArray[Any]: ...
+    def state(self) -> tuple[int, bytes]: ...
+
 class Simulated:
     report: str
     mean: NDArray[np.float64] | None

@@ -90,11 +90,13 @@ impl TrainingSimulation {
         })
     }
 
-    /// Runs a round. `updates`, `weights` and `metrics` are by rank. `events` are what happens to parties: a rank, a stage,
+    /// Runs a round of the parties with these ranks. `updates`, `weights` and `metrics` are those of all, by rank. `events` are what happens to parties: a rank, a stage,
     /// and the seconds by which the answer of that stage is late; infinity is for ever.
+    #[allow(clippy::too_many_arguments)]
     fn round(
         &self,
         py: Python<'_>,
+        ranks: Vec<usize>,
         updates: Vec<Bound<'_, PyAny>>,
         weights: Vec<u32>,
         metrics: Vec<Vec<Option<f64>>>,
@@ -115,7 +117,7 @@ impl TrainingSimulation {
         let work = || {
             let mut training = locked(&self.inner);
             training.expect(events.into_iter().map(happening))?;
-            training.next(&inputs, &mut (), &mut |progress: &Progress| {
+            training.next_of(ranks, &inputs, &mut (), &mut |progress: &Progress| {
                 watcher.see(progress)
             })
         };

@@ -13,19 +13,23 @@ use crate::turn::PartyEnd;
 use crate::{Cohort, Inputs, Scratch, SimError, Simulation};
 
 impl Simulation {
-    /// Runs a round, and as many more as are begun without those that were lost. Gives how many were begun.
-    pub(crate) fn round_of_all(
+    /// Runs a round of the parties with these ranks, ascending, and as many more as are begun without those that were lost.
+    /// Gives how many were begun.
+    pub(crate) fn round_of(
         &self,
+        mut ranks: Vec<usize>,
         index: u32,
         bound: Bound<'_>,
         around: &mut Environment<'_, '_>,
     ) -> Result<(RoundReport, RoundResult, u32), SimError> {
         let scenario = self.scenario();
-        let mut script = scenario.script(RoundKind::Sum, index, self.cohort().len())?;
-        let mut ranks: Vec<usize> = (0..self.cohort().len()).collect();
+        let parties = self.cohort().len();
+        let mut script = scenario
+            .script(RoundKind::Sum, index, parties)?
+            .of(&ranks);
         let (mut attempts, mut seconds) = (0, 0.0);
         let mut before = Before {
-            ends: vec![PartyEnd::Dropped; ranks.len()],
+            ends: vec![PartyEnd::Dropped; parties],
             refused: Vec::new(),
             earlier: 0,
         };

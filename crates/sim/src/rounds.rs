@@ -115,12 +115,27 @@ impl Rounds {
         &self.reached
     }
 
-    /// Runs the next round. `progress` is called from time to time and may stop it.
+    /// Runs the next round, of all parties. `progress` is called from time to time and may stop it.
     ///
     /// # Errors
     /// Those of [`Simulation::run`].
     pub fn next(
         &mut self,
+        inputs: &dyn Inputs,
+        hooks: &mut dyn Hooks,
+        progress: &mut (dyn FnMut(&Progress) -> ControlFlow<()> + Send),
+    ) -> Result<(RoundReport, RoundResult), SimError> {
+        let everybody = (0..self.simulation.cohort().len()).collect();
+        self.next_of(everybody, inputs, hooks, progress)
+    }
+
+    /// Runs the next round, of the parties with these ranks, ascending.
+    ///
+    /// # Errors
+    /// Those of [`Simulation::run`]; fewer parties than a round needs.
+    pub fn next_of(
+        &mut self,
+        ranks: Vec<usize>,
         inputs: &dyn Inputs,
         hooks: &mut dyn Hooks,
         progress: &mut (dyn FnMut(&Progress) -> ControlFlow<()> + Send),
@@ -151,7 +166,7 @@ impl Rounds {
             .simulation
             .bind(bound.number, bound.model, bound.history)?;
         let (mut report, result, begun) =
-            self.simulation.round_of_all(index, bound, &mut around)?;
+            self.simulation.round_of(ranks, index, bound, &mut around)?;
         self.done += 1;
         self.begun_again += u64::from(begun - 1);
         report.begun = begun;

@@ -88,17 +88,18 @@ impl Training {
         self.rounds.expect(events)
     }
 
-    /// Runs the next round; where it has a sum, the model is the next one.
+    /// Runs the next round, of the parties with these ranks, ascending; where it has a sum, the model is the next one.
     ///
     /// # Errors
-    /// Those of [`Rounds::next`], and a model that would not be finite.
-    pub fn next(
+    /// Those of [`Rounds::next_of`], and a model that would not be finite.
+    pub fn next_of(
         &mut self,
+        ranks: Vec<usize>,
         inputs: &dyn Inputs,
         hooks: &mut dyn Hooks,
         progress: &mut (dyn FnMut(&Progress) -> ControlFlow<()> + Send),
     ) -> Result<(RoundReport, RoundResult), SimError> {
-        let (report, result) = self.rounds.next(inputs, hooks, progress)?;
+        let (report, result) = self.rounds.next_of(ranks, inputs, hooks, progress)?;
         if let Some(mean) = &result.mean {
             let mean = Reals::Double(mean.clone()).in_precision(self.job.encoding().precision());
             let reached = self.rounds.reached();

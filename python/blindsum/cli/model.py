@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.stores import job_name
-
-if TYPE_CHECKING:
-    from blindsum.layouts import ModelLayout
+from blindsum.libraries import vector_of
 
 EXAMPLES = """\
 examples:
@@ -83,7 +81,7 @@ def run_init(options: argparse.Namespace) -> int:
     """Make the model and write it."""
     check_file("--out", options.out)
     check_file("--layout", options.layout, [("--out", options.out)])
-    vector = _vector(_target(options.target))
+    vector = vector_of(_target(options.target))
     write_array(options.out, vector.values())
     lines = [f"  {json.dumps(line, ensure_ascii=False)}," for line in vector.layout]
     text = "\n".join([f"dim = {vector.dim}", "layout = [", *lines, "]"])
@@ -115,23 +113,3 @@ def _target(text: str) -> Any:
     except Exception as error:
         rule = f"{text} must give a model when it is called without arguments, and raised {raised(error)}"
         raise ConfigError("TARGET", rule) from error
-
-
-def _vector(model: Any) -> ModelLayout:
-    """The vector of a model, by the library that it is of."""
-    from blindsum.layouts import ModelLayout
-
-    homes = {parent.__module__.partition(".")[0] for parent in type(model).__mro__}
-    if isinstance(model, ModelLayout):
-        return model
-    if "torch" in homes:
-        from blindsum.torch import ModelVector as OfTorch
-
-        return OfTorch(model)
-    if "sklearn" in homes:
-        from blindsum.sklearn import ModelVector as OfSklearn
-
-        return OfSklearn(model)
-    from blindsum.jax import ModelVector as OfJax
-
-    return OfJax(model)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_ABORT, EXIT_SUM, console
-from blindsum.cli.files import check_folder, named
 from blindsum.cli.compare import setting
+from blindsum.cli.files import check_folder, named
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.signals import sigterm_interrupts
-
 from blindsum.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class _Table:
         from blindsum.training.files import round_line
 
         if self.as_json:
-            print(round_line(one), flush=True)
+            print(round_line(one), end="", flush=True)
             return
         if not self._header:
             print("round  parties  seconds  bytes sent  numbers", flush=True)

@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from blindsum import checks
-from blindsum.errors import ConfigError
+from blindsum.errors import ConfigError, InputError
 from blindsum.spec import JobSpec
-from blindsum.training.record import TrainingRound
+from blindsum.training.record import TrainingRecord, TrainingRound
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
@@ -22,15 +22,16 @@ State = tuple[int, bytes, int, int, bytes, list[bytes]]
 
 PlainState = tuple[int, bytes]
 
-ASKED, KEPT = "training.json", "state.npz"
+ASKED, STATE, RECORD = "run.json", "state.npz", "record.jsonl"
+"""What the run is, the state of the job after its rounds, and the rounds."""
 
 
 class Checkpoints:
-    """Where a run is kept after each round; nowhere without a folder.
+    """Where a run is kept after each round; nowhere without a folder. Use it in a ``with`` statement.
 
     Attributes
     ----------
-    rounds : list of TrainingRound
+    rounds : tuple of TrainingRound
         The rounds that were kept.
     state : tuple or None
         The state of the simulated job after them.
@@ -40,8 +41,8 @@ class Checkpoints:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._lock: Any = None
-        self.rounds: list[TrainingRound] = []
+        self._lock: IO[str] | None = None
+        self.rounds: tuple[TrainingRound, ...] = ()
         self.state: State | None = None
         self.plain: PlainState | None = None
 
@@ -58,7 +59,7 @@ class Checkpoints:
             return cls(None)
         folder = Path(checks.folder("out", out))
         made = cls(folder)
-        asked = json.dumps({"job_hash": spec.hash, **settings}, sort_keys=True, default=str)
+        asked = json.dumps({"job_hash": spec.hash, **settings}, sort_keys=True)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             made._lock = (folder / ASKED).open("a+", encoding="utf-8")
@@ -70,8 +71,9 @@ class Checkpoints:
             rule = f"{folder} cannot be written to: {error.strerror}; give another folder"
             raise ConfigError("out", rule) from error
         made._lock.seek(0)
-        if (there := made._lock.read()) and there != asked:
-            rule = f"{folder} holds a run of another job or with other settings; give another folder"
+        there = made._lock.read()
+        if there and there != asked:
+            rule = f"{folder} holds a run of another job, or with other settings; give another folder"
             raise ConfigError("out", rule)
         if not there:
             made._lock.write(asked)
@@ -79,46 +81,43 @@ class Checkpoints:
         made._read()
         return made
 
-    def keep(self, one: TrainingRound, state: State, plain: PlainState | None) -> None:
-        """Keep the state after a round: at every moment the folder has the old one or the new one, whole."""
-        self.rounds.append(one)
+    def keep(self, record: TrainingRecord, state: State, plain: PlainState | None) -> None:
+        """Keep a run after a round.
+
+        The rounds are written before the state, which says how many of them it is after.
+        """
         if self._folder is None:
             return
         import numpy as np
 
         version, model, done, again, chain, leftovers = state
-        arrays: dict[str, Any] = {
-            "numbers": np.array([version, done, again, -1 if plain is None else plain[0]], dtype=np.int64),
-            "model": np.frombuffer(model, np.uint8),
-            "chain": np.frombuffer(chain, np.uint8),
-            "plain": np.frombuffer(b"" if plain is None else plain[1], np.uint8),
-            "rounds": np.array(json.dumps([dict_of(one) for one in self.rounds])),
-        }
-        arrays |= {
-            f"leftover-{rank}": np.frombuffer(left, np.uint8) for rank, left in enumerate(leftovers)
-        }
-        beside = self._folder / f".{KEPT}.new.npz"
-        np.savez(beside, **arrays)
-        beside.replace(self._folder / KEPT)
+        numbers = [len(record.rounds), version, done, again, -1 if plain is None else plain[0]]
+        parts = {"model": model, "chain": chain, "plain": b"" if plain is None else plain[1]}
+        parts |= {f"leftover-{rank}": left for rank, left in enumerate(leftovers)}
+        arrays: dict[str, Any] = {name: np.frombuffer(part, np.uint8) for name, part in parts.items()}
+        record.to_jsonl(self._folder / RECORD)
+        beside = self._folder / f".{STATE}"
+        with beside.open("wb") as file:
+            np.savez(file, numbers=np.array(numbers, np.int64), **arrays)
+        beside.replace(self._folder / STATE)
 
     def _read(self) -> None:
         assert self._folder is not None
-        path = self._folder / KEPT
+        path = self._folder / STATE
         if not path.exists():
             return
         import numpy as np
 
         try:
             with np.load(path) as arrays:
-                version, done, again, plain = (int(number) for number in arrays["numbers"])
-                count = sum(name.startswith("leftover-") for name in arrays.files)
-                leftovers = [arrays[f"leftover-{rank}"].tobytes() for rank in range(count)]
-                model, chain = arrays["model"].tobytes(), arrays["chain"].tobytes()
-                self.state = (version, model, done, again, chain, leftovers)
-                self.plain = None if plain < 0 else (plain, arrays["plain"].tobytes())
-                self.rounds = [round_of(one) for one in json.loads(str(arrays["rounds"]))]
-        except (OSError, ValueError, KeyError) as error:
-            raise ConfigError("out", f"{path} is damaged: {error}; give another folder") from error
+                parts = {name: arrays[name].tobytes() for name in arrays.files if name != "numbers"}
+                count, version, done, again, plain = (int(number) for number in arrays["numbers"])
+            leftovers = [part for name, part in parts.items() if name.startswith("leftover-")]
+            self.state = (version, parts["model"], done, again, parts["chain"], leftovers)
+            self.plain = None if plain < 0 else (plain, parts["plain"])
+            self.rounds = TrainingRecord.from_jsonl(self._folder / RECORD).rounds[:count]
+        except (OSError, ValueError, KeyError, InputError) as error:
+            raise ConfigError("out", f"{path} cannot be used: {error}; give another folder") from error
 
     def __enter__(self) -> Self:
         return self

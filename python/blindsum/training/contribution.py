@@ -113,8 +113,9 @@ def contribution(spec: JobSpec, given: Any, weight: int) -> Contribution | Nothi
             f"training step: returned a tuple of {len(values)} values; it must return the update, "
             "(update, weight), (update, weight, metrics), or None to sit the round out"
         )
-    update, own_weight, metrics = (*values, *(None, None, {})[len(values) :])
-    own_weight = weight if own_weight is None else own_weight
+    update = values[0] if values else None
+    own_weight = values[1] if len(values) > 1 and values[1] is not None else weight
+    metrics = values[2] if len(values) > 2 else {}
     if update is None or checks.whole_number(own_weight) == 0:
         return NO_UPDATE
     try:

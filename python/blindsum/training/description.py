@@ -24,7 +24,6 @@ import inspect
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +33,10 @@ from blindsum import checks, texts
 from blindsum.cli.training import imported
 from blindsum.errors import ConfigError
 from blindsum.layouts import HeldModel, ModelLayout
+from blindsum.libraries import vector_of
 from blindsum.rounds import Array
 from blindsum.spec import JobSpec
-from blindsum.training.contribution import TrainStep, TrainingTurn
+from blindsum.training.contribution import TrainingTurn, TrainStep
 
 FIELDS = ("net", "data", "train", "test", "step", "model", "evaluate", "seed", "drop", "latency", "compute")
 """Fields of ``[training]``."""
@@ -91,18 +91,18 @@ def described(path: str, changes: Sequence[tuple[str, str]] = ()) -> Description
     source = _Source(table, Path(path).resolve().parent)
     seed = checks.setting("training.seed", table.get("seed", 0), 0, checks.SEEDS)
     if "net" in table:
-        vector = vector_of(source.function("net")())
-        job = {"dim": vector.dim, "layout": vector.layout, **job}
-        step = step_of(vector, source.function("train"))
-        model: Array | None = initial_values(vector)
-        evaluate = _evaluation(vector, source.function("test")) if "test" in table else None
+        net, vector = _network(source.function("net")())
+        job.setdefault("layout", list(vector.layout))
+        step = step_of(net, source.function("train"), vector)
+        model: Array | None = vector.values()
+        evaluate = _evaluation(net, vector, source.function("test")) if "test" in table else None
     else:
         step, model = source.function("step"), source.model()
         evaluate = source.function("evaluate") if "evaluate" in table else None
     spec = JobSpec.from_settings([*_flat(job, [name for name, _ in changes]), *changes])
     parts = list(source.function("data")(spec.parties, seed))
-    settings = {"seed": seed, **{name: table[name] for name in ("drop", "latency", "compute") if name in table}}
-    return Description(spec, step, parts, model, evaluate, settings)
+    settings: dict[str, Any] = {name: table[name] for name in ("drop", "latency", "compute") if name in table}
+    return Description(spec, step, parts, model, evaluate, {**settings, "seed": seed})
 
 
 class _Source:
@@ -139,58 +139,48 @@ class _Source:
         return found
 
 
-def vector_of(net: Any) -> Any:
-    """The ``ModelVector`` of a network: of PyTorch, scikit-learn or, for a tree of arrays, JAX.
-
-    Raises
-    ------
-    blindsum.ConfigError
-        It has nothing that takes part.
-    """
-    if isinstance(net, ModelLayout):
-        return net
-    libraries = {name.partition(".")[0] for kind in type(net).__mro__ for name in [kind.__module__]}
-    library = next((name for name in ("torch", "sklearn") if name in libraries), "jax")
-    return import_module(f"blindsum.{library}").ModelVector(net)
-
-
-def initial_values(vector: Any) -> Array:
-    """The model that a network is made with."""
-    values: Array = vector.values() if isinstance(vector, HeldModel) else vector.values(vector.tree)
-    return values
-
-
-def step_of(vector: Any, train: Callable[..., Any]) -> TrainStep:
-    """The training step of a network: load the model, train, give the change.
+def step_of(net: Any, train: Callable[..., Any], vector: Any = None) -> TrainStep:
+    """The training step of a network, for :func:`blindsum.simulate_training`: load, train, give the change.
 
     Parameters
     ----------
-    vector
-        A ``ModelVector`` of :mod:`blindsum.torch`, :mod:`blindsum.sklearn` or :mod:`blindsum.jax`.
+    net
+        A network of PyTorch, an estimator of scikit-learn, or a tree of JAX.
     train
         ``train(net, data, **parameters)``: it changes the network where it is, and gives ``None`` or metrics
         by name. For JAX it gives the new tree, or the tree and metrics. Where it has an argument ``turn`` it
         is given the :class:`TrainingTurn`, with a seed.
+    vector
+        The ``ModelVector`` of the network, where it is not the usual one.
     """
+    vector = vector_of(net) if vector is None else vector
     takes_turn = "turn" in inspect.signature(train).parameters
 
     def step(model: Array, data: Any, turn: TrainingTurn) -> Any:
         loaded = vector.load(model)
         more = {"turn": turn} if takes_turn else {}
         if isinstance(vector, HeldModel):
-            metrics = train(vector.net, data, **turn.parameters, **more)
+            metrics = train(net, data, **turn.parameters, **more)
             return vector.change(), None, metrics or {}
         given = train(loaded, data, **turn.parameters, **more)
-        tree, metrics = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
+        has_metrics = isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping)
+        tree, metrics = given if has_metrics else (given, {})
         return vector.change(tree), None, metrics
 
     return step
 
 
-def _evaluation(vector: Any, test: Callable[..., Any]) -> Callable[[Array], Mapping[str, float]]:
+def _network(made: Any) -> tuple[Any, Any]:
+    """A network and its vector, from what the function of ``net`` gave: the network, or both."""
+    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], ModelLayout):
+        return made
+    return made, vector_of(made)
+
+
+def _evaluation(net: Any, vector: Any, test: Callable[..., Any]) -> Callable[[Array], Mapping[str, float]]:
     def evaluate(model: Array) -> Mapping[str, float]:
         loaded = vector.load(model)
-        found: Mapping[str, float] = test(vector.net if isinstance(vector, HeldModel) else loaded)
+        found: Mapping[str, float] = test(net if isinstance(vector, HeldModel) else loaded)
         return found
 
     return evaluate

@@ -33,6 +33,11 @@ def record_lines(record: TrainingRecord) -> str:
     return "".join(f"{_json(line)}\n" for line in (first, *map(asdict, record.rounds)))
 
 
+def round_line(one: TrainingRound) -> str:
+    """A round as a line of JSON."""
+    return f"{_json(asdict(one))}\n"
+
+
 def _json(value: object) -> str:
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 

@@ -15,9 +15,9 @@ import numpy as np
 from blindsum.errors import BlindsumError
 from blindsum.rounds import Array
 from blindsum.testing import Cluster, PartyProcess
+from blindsum.training.contribution import TrainingTurn
 from blindsum.training.description import Description, described
 from blindsum.training.record import TrainingRecord
-from blindsum.training.contribution import TrainingTurn
 
 SETTINGS = "BLINDSUM_TRAINING"
 """Environment variable of a party: JSON with ``file``, ``rank``, ``name``, ``seed`` and ``changes``."""
@@ -54,7 +54,7 @@ def run_processes(
     digits = len(str(spec.parties))
     names = [f"party-{rank + 1:0{digits}}" for rank in range(spec.parties)]
     with tempfile.TemporaryDirectory(prefix="blindsum-train-") as folder:
-        parties = [_party(path, changes, run, rank, name) for rank, name in enumerate(names)]
+        parties = [_party(path, changes, rank, name) for rank, name in enumerate(names)]
         limits = {"models_kept": KEEPS_ALL}
         with Cluster(spec, parties, Path(folder), model=_single(run.model), limits=limits) as cluster:
             for status in cluster.statuses():
@@ -69,7 +69,7 @@ def _single(model: Array | None) -> Any:
     return None if model is None else np.asarray(model)
 
 
-def _party(path: str, changes: Sequence[tuple[str, str]], run: Description, rank: int, name: str) -> PartyProcess:
+def _party(path: str, changes: Sequence[tuple[str, str]], rank: int, name: str) -> PartyProcess:
     own = {"file": os.path.abspath(path), "rank": rank, "name": name, "changes": list(changes)}
     return PartyProcess(name, "blindsum.training.processes:train", {SETTINGS: json.dumps(own)})
 

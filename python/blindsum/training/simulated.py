@@ -1,4 +1,4 @@
-"""Train in one process with the real protocol: parties that drop out, come late or give nothing have a price."""
+"""Train in one process with the real protocol, where parties drop out, come late or give nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from blindsum.training.contribution import (
 )
 from blindsum.training.devices import Compute, Devices, Link
 from blindsum.training.record import StageCost, TrainingRecord, TrainingRound
-from blindsum.training.stopping import Stopping
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
@@ -39,10 +38,6 @@ Evaluate = Callable[[Array], Mapping[str, float]]
 
 Present = Callable[[int, int], bool]
 """``present(rank, round)``: whether a party is in a round at all."""
-
-
-class _Sized(Protocol):
-    def __len__(self) -> int: ...
 
 
 def simulate_training(
@@ -72,10 +67,10 @@ def simulate_training(
     spec
         The job. Its server step, metrics, hyperparameters and early stop are those of a real job.
     step
-        ``step(model, data, turn)``: the training function of a party. It gives what that of ``blindsum join
-        --train`` gives: the update, ``(update, weight)``, ``(update, weight, metrics)``, or ``None``. ``turn``
-        is the number of the round, with ``party``, ``rank``, ``parameters`` and ``seed``. Where it gives no
-        weight, that is ``len(data)`` if the job has weights, and 1 if it has none.
+        ``step(model, data, turn)``: the training function of a party. It gives the update, ``(update,
+        weight)``, ``(update, weight, metrics)``, or ``None``. ``turn`` is the number of the round, with
+        ``party``, ``rank``, ``parameters`` and ``seed``. A weight that it does not give, or gives as ``None``
+        is ``len(data)`` if the job has weights, and 1 if it has none.
     parts
         What each party has, one item for each of the job's parties. A party whose item is ``None`` or empty
         sits the rounds out.
@@ -91,12 +86,13 @@ def simulate_training(
     drop, drop_at, latency
         As for :func:`blindsum.simulate`, in every round.
     compute
-        Seconds of virtual time for which parties train: a number, one for each party, ``compute(rank, round)``,
-        or ``"measured"`` for what the step takes here. A party that is later than ``input_deadline`` is lost.
+        Seconds of virtual time for which parties train: a number, one for each party, ``compute(rank,
+        round)``, or ``"measured"`` for what the step takes here. A party that is later than the job's
+        ``input_deadline`` is lost.
     link
         The connection of the parties, a :class:`blindsum.training.Link`, or one for each.
     present
-        ``present(rank, round)``: whether the party is there in that round, for parties that join late or leave.
+        ``present(rank, round)``: whether the party is there in that round, as for one that joins late.
     seed
         The seed of every random number; of the training step, too, through ``turn.seed``.
     threads
@@ -187,19 +183,12 @@ class _Run:
 
     def rounds(self, limit: int) -> Iterator[TrainingRound]:
         """Run rounds until there are so many, or the job stops early."""
-        stopping = Stopping(self.spec)
-        for one in self.done:
-            stopping.look_at(one)
         for number in range(len(self.done) + 1, limit + 1):
-            if stopping.reason is not None:
-                break
             one = self._round(number)
-            stopping.look_at(one)
             self.done.append(one)
-            self.checkpoints.keep(one, self.job.state(), None if self.plain is None else self.plain.state())
+            plain = None if self.plain is None else self.plain.state()
+            self.checkpoints.keep(self.record(), self.job.state(), plain)
             yield one
-        if stopping.reason is not None:
-            self.ended = stopping.reason
 
     def record(self) -> TrainingRecord:
         """All that became of it."""
@@ -222,17 +211,17 @@ class _Run:
         gives = {rank: one for rank, one in enumerate(given) if isinstance(one, Contribution)}
         lost = {self.names[rank]: one.why for rank, one in enumerate(given) if isinstance(one, Nothing)}
         training = {rank: self.devices.trains_for(rank, number, seconds[rank]) for rank in gives}
-        events = self.devices.delays(training)
-        events += [(rank, "0", math.inf) for rank in range(len(given)) if rank not in gives]
-        if not gives:
-            return self._without_a_sum(number, lost, version)
+        if len(gives) < self.spec.least_roster:
+            fault = f"{len(gives)} parties have an update, and a round needs {self.spec.least_roster}"
+            return self._without_a_sum(number, lost, version, fault)
         empty = np.zeros_like(next(iter(gives.values())).vector)
         whole = [gives.get(rank, Contribution(empty, 1, {})) for rank in range(len(given))]
         ended = self.job.round(
+            list(gives),
             [one.vector for one in whole],
             [one.weight for one in whole],
             [self._metrics(one.metrics) for one in whole],
-            events,
+            self.devices.delays(training),
             None,
         )
         report = json.loads(ended.report)
@@ -251,7 +240,7 @@ class _Run:
             lost=lost,
             seconds=report["virtual_seconds"],
             stages=tuple(_stage(stage, len(given)) for stage in report["stages"]),
-            metrics={name: one["mean"] for name, one in report.get("metrics", {}).items()},
+            metrics={name: one["value"] for name, one in report.get("metrics", {}).items()},
             reported={name: one["share"] for name, one in report.get("metrics", {}).items()},
             test=self._tested(self.job.model()),
             plain_test={} if self.plain is None else self._tested(self.plain.model()),
@@ -259,7 +248,7 @@ class _Run:
             clipped=report["clipped"],
             fault=report["fault"],
             model_version=version,
-            roster=tuple(self.names),
+            roster=tuple(self.names[rank] for rank in gives),
         )
 
     def _contributions(self, model: Array, number: int) -> tuple[list[Contribution | Nothing], list[float]]:
@@ -314,7 +303,9 @@ class _Run:
             return {}
         return {name: float(value) for name, value in self.evaluate(model).items()}
 
-    def _without_a_sum(self, number: int, lost: Mapping[str, str], version: int) -> TrainingRound:
+    def _without_a_sum(
+        self, number: int, lost: Mapping[str, str], version: int, fault: str
+    ) -> TrainingRound:
         return TrainingRound(
             number=number,
             outcome="abort",
@@ -328,9 +319,9 @@ class _Run:
             plain_test={} if self.plain is None else self._tested(self.plain.model()),
             deviation=None,
             clipped=None,
-            fault="no party has an update",
+            fault=fault,
             model_version=version,
-            roster=tuple(self.names),
+            roster=(),
         )
 
 
