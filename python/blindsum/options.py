@@ -1,4 +1,4 @@
-"""The options of jobs, protocols and encodings.
+"""The options of jobs, protocols, encodings and server steps.
 
 Written by tools/options.py from the declarations in Rust: change them there.
 """
@@ -9,9 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Required, TypedDict
 
-from blindsum.tables import UNSET, Encoding, Protocol, Tensor
+from blindsum.tables import UNSET, Encoding, Protocol, ServerStep, Tensor
 
 __all__ = [
+    "FedAdagrad",
+    "FedAdam",
+    "FedAvg",
+    "FedAvgM",
+    "FedYogi",
     "Fixed64",
     "Flashe",
     "Fssa",
@@ -393,6 +398,106 @@ class Integers(Encoding):
     max_weight: int = UNSET
 
 
+@dataclass(frozen=True, kw_only=True)
+class FedAvg(ServerStep):
+    """The mean, multiplied with the learning rate, is added to the model.
+
+    Attributes
+    ----------
+    learning_rate : float
+        What the mean is multiplied with. By default ``1.0``.
+    """
+
+    name: ClassVar[str] = "fedavg"
+    learning_rate: float = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedAvgM(ServerStep):
+    """The momentum, multiplied with the learning rate, is added to the model. The momentum is the mean and, multiplied with `momentum`, the momentum of the round before.
+
+    Attributes
+    ----------
+    learning_rate : float
+        What the momentum is multiplied with before it is added to the model. By default ``1.0``.
+    momentum : float
+        The part of the momentum that is left after a round. By default ``0.9``.
+    """
+
+    name: ClassVar[str] = "fedavgm"
+    learning_rate: float = UNSET
+    momentum: float = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedAdam(ServerStep):
+    """Adam: each coordinate of the momentum is divided by the root of a moving average of the squared mean. There is no bias correction.
+
+    Attributes
+    ----------
+    learning_rate : float
+        What the direction is multiplied with. By default ``0.01``.
+    beta1 : float
+        The part of the momentum that is left after a round. By default ``0.9``.
+    beta2 : float
+        The part of the second moment that is left after a round. By default ``0.99``.
+    tau : float
+        What is added to the root of the second moment. The second moment begins with its square. By default
+        ``0.001``.
+    """
+
+    name: ClassVar[str] = "fedadam"
+    learning_rate: float = UNSET
+    beta1: float = UNSET
+    beta2: float = UNSET
+    tau: float = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedYogi(ServerStep):
+    """Yogi: as `fedadam`, but the second moment moves towards the squared mean by a part of the squared mean, so that it falls slowly.
+
+    Attributes
+    ----------
+    learning_rate : float
+        What the direction is multiplied with. By default ``0.01``.
+    beta1 : float
+        The part of the momentum that is left after a round. By default ``0.9``.
+    beta2 : float
+        1 - beta2 is the part of the squared mean by which the second moment moves. By default ``0.99``.
+    tau : float
+        What is added to the root of the second moment. The second moment begins with its square. By default
+        ``0.001``.
+    """
+
+    name: ClassVar[str] = "fedyogi"
+    learning_rate: float = UNSET
+    beta1: float = UNSET
+    beta2: float = UNSET
+    tau: float = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedAdagrad(ServerStep):
+    """Adagrad: each coordinate of the momentum is divided by the root of the sum of all squared means.
+
+    Attributes
+    ----------
+    learning_rate : float
+        What the direction is multiplied with. By default ``0.1``.
+    beta1 : float
+        The part of the momentum that is left after a round. By default ``0.0``.
+    tau : float
+        What is added to the root of the second moment. The second moment begins with its square. By default
+        ``0.001``.
+    """
+
+    name: ClassVar[str] = "fedadagrad"
+    learning_rate: float = UNSET
+    beta1: float = UNSET
+    tau: float = UNSET
+
+
 @dataclass(frozen=True, init=False)
 class JobFields:
     """What every job has; each field has its default where it was not said.
@@ -434,6 +539,14 @@ class JobFields:
         What the mean does to the job's model; where it is not said, ``add``, or ``none`` for integers.
         ``add``: It is added to the model: parties send differences; ``replace``: It becomes the model:
         parties send models; ``none``: Nothing: the job only computes means.
+    step : ServerStep
+        What adding to the model means, with the options of that: ``"name"``, or a table with ``name`` and
+        options. By default ``"fedavg"``.
+    initial : str
+        Where the model comes from that the job begins with. ``coordinator``: From the coordinator, which may
+        be given one. Without one it is zeros, and everybody is warned; ``zeros``: It is zeros;
+        ``first-party``: From the first party, by name, of those that are connected and can give one. The
+        coordinator and all parties learn it. By default ``"coordinator"``.
     """
 
     protocol: Protocol
@@ -451,6 +564,8 @@ class JobFields:
     stage_deadline: float
     input_deadline: float
     model_update: str
+    step: ServerStep
+    initial: str
 
 
 class JobArguments(TypedDict, total=False):
@@ -471,6 +586,8 @@ class JobArguments(TypedDict, total=False):
     stage_deadline: float
     input_deadline: float
     model_update: str
+    step: str | ServerStep | Mapping[str, object]
+    initial: str
 
 
 PROTOCOLS: dict[str, type[Protocol]] = {
@@ -490,3 +607,6 @@ PROTOCOLS: dict[str, type[Protocol]] = {
     )
 }
 ENCODINGS: dict[str, type[Encoding]] = {item.name: item for item in (Quantised, Fixed64, Integers)}
+STEPS: dict[str, type[ServerStep]] = {
+    item.name: item for item in (FedAvg, FedAvgM, FedAdam, FedYogi, FedAdagrad)
+}
