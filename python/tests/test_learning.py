@@ -8,6 +8,7 @@ import pytest
 import blindsum as bs
 from blindsum import machines
 from blindsum.cli import main
+from blindsum.stores import back_up, stored_model
 
 ADAM = {"name": "fedadam", "learning_rate": 0.1, "beta1": 0.5, "beta2": 0.75, "tau": 0.01}
 UPDATES = [
@@ -34,12 +35,12 @@ def job(place, **fields):
     return place.spec(parties=1, min_parties=1, **{"rounds": 3} | fields)
 
 
-def play(session, rounds):
-    """Takes part in so many rounds; gives the means and the models after them."""
+def play(session, updates):
+    """Takes part in a round with each update; gives the means and the models after them."""
     means, models = [], []
-    for _ in range(rounds):
+    for update in updates:
         current = session.next_round()
-        current.submit(UPDATES[current.number - 1])
+        current.submit(update)
         means.append(current.result())
         models.append(current.outcome().model)
     return means, models
@@ -49,15 +50,15 @@ def test_adam_is_computed_by_everybody_and_survives_a_restart_and_a_backup(place
     spec = job(place).replace(step=ADAM)
     store, copy = tmp_path / "job.sqlite", tmp_path / "copy.sqlite"
     with place.coordinator(spec, store=store) as coordinator, place.join(coordinator, "a") as session:
-        before, models = play(session, 2)
-        bs.back_up(store, copy)
+        before, models = play(session, UPDATES[:2])
+        back_up(store, copy)
     assert np.array_equal(models[-1], adam(before))
-    assert np.array_equal(bs.stored_model(store, "job", 2), models[-1])
+    assert np.array_equal(stored_model(store, "job", 2), models[-1])
     for path in (store, copy):
         # Another process of the party has nothing but what the coordinator sends.
         with place.coordinator(spec, store=path) as coordinator, place.join(coordinator, "a") as session:
             current = session.next_round()
-            assert (current.number, current.model.shape) == (3, (4,))
+            assert np.array_equal(current.model, models[-1])
             current.submit(UPDATES[2])
             mean = current.result()
             assert np.array_equal(current.outcome().model, adam([*before, mean]))
@@ -104,7 +105,7 @@ def test_a_party_gives_the_first_model(place, tmp_path, initial):
     spec = job(place, rounds=1).replace(initial="first-party")
     with place.coordinator(spec, store=store) as coordinator:
         assert (coordinator.starts_from.kind, coordinator.starts_from.hash) == ("awaited", "")
-        assert bs.stored_model(store, "job", 0) is None
+        assert stored_model(store, "job", 0) is None
         with place.join(coordinator, "a", initial=initial) as session:
             current = session.next_round()
             assert current.model.tolist() == [0.5] * 4
@@ -112,7 +113,7 @@ def test_a_party_gives_the_first_model(place, tmp_path, initial):
             assert current.result() is not None
         last = list(coordinator.statuses())[-1]
     assert last["model_from"] == "a"
-    assert bs.stored_model(store, "job", 0).tolist() == [0.5] * 4
+    assert stored_model(store, "job", 0).tolist() == [0.5] * 4
     with place.coordinator(spec.replace(), store=store) as coordinator:
         assert coordinator.starts_from.version == 1
 
@@ -169,13 +170,16 @@ def test_the_command_gives_a_first_model(place, tmp_path, processes):
         assert party.returncode == 0, err
         assert list(coordinator.statuses())[-1]["model_from"] == "a"
     assert json.loads(out.splitlines()[-1])
-    assert np.load(tmp_path / "last.npy").tolist() == [0.25] * 4
+    # Rounding moves zeros by a little.
+    assert np.allclose(np.load(tmp_path / "last.npy"), 0.25, atol=1e-3)
 
 
-def test_a_file_that_is_no_model_is_named(place, tmp_path, capsys):
+def test_a_file_that_is_no_model_is_named(place, tmp_path, capsys, monkeypatch):
     (tmp_path / "first.npy").write_text("no array")
+    (tmp_path / "unchanged.py").write_text("def step(model, round):\n    return model * 0\n")
+    monkeypatch.chdir(tmp_path)
     words = ["join", "https://localhost:1", "--job", "job", "--ca", str(place.folder / "ca.pem")]
-    words += ["--identity", str(place.identity("a")), "--train", "blindsum.demo.training:step"]
+    words += ["--identity", str(place.identity("a")), "--train", "unchanged:step"]
     assert main([*words, "--initial", str(tmp_path / "first.npy")]) != 0
     assert "--initial" in capsys.readouterr().err
 
@@ -198,7 +202,7 @@ def test_a_coordinator_that_is_killed_goes_on_with_the_state(place, tmp_path, pr
         *identity,
     )
     means = []
-    for rounds in (2, 1):
+    for updates in (UPDATES[:2], UPDATES[2:]):
         coordinator = processes(*serve, "--ca", place.folder / "ca.pem", "--limit", "farewell=5")
         ready = json.loads(coordinator.stdout.readline())
         with bs.join(
@@ -208,7 +212,7 @@ def test_a_coordinator_that_is_killed_goes_on_with_the_state(place, tmp_path, pr
             ca=place.folder / "ca.pem",
             policy=bs.Policy(**place.any_job),
         ) as session:
-            seen, models = play(session, rounds)
+            seen, models = play(session, updates)
             means += seen
             coordinator.kill()
             coordinator.wait()
