@@ -59,26 +59,17 @@ class Checkpoints:
             return cls(None)
         folder = Path(checks.folder("out", out))
         made = cls(folder)
-        asked = json.dumps({"job_hash": spec.hash, **settings}, sort_keys=True)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             made._lock = (folder / ASKED).open("a+", encoding="utf-8")
-            fcntl.flock(made._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            rule = f"{folder} is used by another run now; wait for its end, or give another folder"
-            raise ConfigError("out", rule) from error
         except OSError as error:
             rule = f"{folder} cannot be written to: {error.strerror}; give another folder"
             raise ConfigError("out", rule) from error
-        made._lock.seek(0)
-        there = made._lock.read()
-        if there and there != asked:
-            rule = f"{folder} holds a run of another job, or with other settings; give another folder"
-            raise ConfigError("out", rule)
-        if not there:
-            made._lock.write(asked)
-            made._lock.flush()
-        made._read()
+        try:
+            made._begin(json.dumps({"job_hash": spec.hash, **settings}, sort_keys=True))
+        except BaseException:
+            made._lock.close()
+            raise
         return made
 
     def keep(self, record: TrainingRecord, state: State, plain: PlainState | None) -> None:
@@ -100,6 +91,24 @@ class Checkpoints:
         with beside.open("wb") as file:
             np.savez(file, numbers=np.array(numbers, np.int64), **arrays)
         beside.replace(self._folder / STATE)
+
+    def _begin(self, asked: str) -> None:
+        """Take the folder for this run, and read what is kept of it."""
+        assert self._lock is not None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            rule = f"{self._folder} is used by another run now; wait for its end, or give another folder"
+            raise ConfigError("out", rule) from error
+        self._lock.seek(0)
+        there = self._lock.read()
+        if there and there != asked:
+            rule = f"{self._folder} holds a run of another job, or with other settings; give another folder"
+            raise ConfigError("out", rule)
+        if not there:
+            self._lock.write(asked)
+            self._lock.flush()
+        self._read()
 
     def _read(self) -> None:
         assert self._folder is not None
