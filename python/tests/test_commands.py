@@ -140,6 +140,25 @@ def test_a_demonstration_says_first_what_is_missing(monkeypatch, tmp_path, capsy
     assert began == []
 
 
+@covers("train")
+@pytest.mark.parametrize("protocol", bs.protocols())
+def test_a_model_of_a_user_is_trained_with_every_protocol(protocol, tmp_path, monkeypatch, capsys):
+    (tmp_path / "ours.py").write_text(
+        "import numpy as np\n"
+        "def parts(parties, seed):\n    return [np.full(4, 0.1 * rank) for rank in range(parties)]\n"
+        "def step(model, own, turn):\n    return own - model\n"
+    )
+    (tmp_path / "run.toml").write_text(
+        '[training]\nstep = "ours:step"\ndata = "ours:parts"\n'
+        f'[job]\nprotocol = "{protocol}"\nparties = {parties(protocol)}\ndim = 4\nrounds = 1\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    assert status_of("train", "run.toml", "--json") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["outcome"] == "sum"
+    assert (tmp_path / "blindsum-train" / "report.html").exists()
+
+
 @covers("model init")
 def test_the_first_model_of_a_job_comes_from_code(tmp_path, monkeypatch, capsys):
     (tmp_path / "ourmodel.py").write_text(

@@ -20,8 +20,8 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from training_records import record
 from sklearn.linear_model import Ridge
+from training_records import record
 
 import blindsum as bs
 from blindsum.cli import main
@@ -345,6 +345,18 @@ class Writer:
         self.told += [(step, name, value) for name, value in metrics.items()]
 
 
+@pytest.mark.parametrize("block", blocks("python training"), ids=str)
+def test_blocks_of_training_run(block):
+    names = {}
+    exec(compile(block.text, str(block), "exec"), names)
+    assert [one.outcome for one in names["record"].rounds] == ["sum"] * names["spec"].rounds
+
+
+def test_the_description_of_a_run_is_the_example():
+    (block,) = blocks("toml training")
+    assert block.text == (ROOT / "examples" / "train" / "run.toml").read_text()
+
+
 @pytest.mark.parametrize("block", blocks("python metrics"), ids=str)
 def test_metrics_go_to_the_writers_of_a_reader(block, tumour):
     port = tumour(metrics=[{"name": "accuracy", "low": 0.0, "high": 1.0}])
@@ -415,6 +427,9 @@ EXECUTED = {
     "python",
     "python domain",
     "python metrics",
+    # Blocks of a page one after the other.
+    "python training",
+    "toml training",
     # By nets_real.py, where torch is.
     "python nets",
     "toml job",

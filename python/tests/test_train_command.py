@@ -141,7 +141,7 @@ def test_processes_train_the_same_model(folder, capsys):
 
 def test_a_step_of_arrays_needs_no_library(folder, capsys):
     np.save(folder / "first.npy", np.ones(3, np.float32))
-    text = STEP.replace('evaluate = ', 'model = "first.npy"\nevaluate = ')
+    text = STEP.replace("evaluate = ", 'model = "first.npy"\nevaluate = ')
     (folder / "step.toml").write_text(text)
     assert status_of("train", "step.toml", "--json", "--set", "protocol=secagg+") == 0
     rounds = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

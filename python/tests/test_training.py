@@ -146,7 +146,9 @@ def test_hyperparameters_and_seeds_reach_the_step():
     spec = job(parameters={"learning_rate": 0.5})
 
     def note(model, data, turn):
-        seen.append((int(turn), turn.number, turn.party, turn.rank, turn.parameters["learning_rate"], turn.seed))
+        seen.append(
+            (int(turn), turn.number, turn.party, turn.rank, turn.parameters["learning_rate"], turn.seed)
+        )
         return data - model
 
     record = bs.simulate_training(spec, note, TARGETS, rounds=2, seed=3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import tempfile
@@ -62,7 +63,8 @@ def run_processes(
                 if status["state"] in ("failed", "stopped"):
                     raise BlindsumError(f"the job failed: {status['reason']}")
         evaluate = None if spec.hides_sum else run.evaluate
-        return TrainingRecord.from_store(cluster.store, spec.job, spec=spec, evaluate=evaluate)
+        record = TrainingRecord.from_store(cluster.store, spec.job, spec=spec, evaluate=evaluate)
+    return dataclasses.replace(record, kind="processes")
 
 
 def _single(model: Array | None) -> Any:

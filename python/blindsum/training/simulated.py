@@ -303,9 +303,7 @@ class _Run:
             return {}
         return {name: float(value) for name, value in self.evaluate(model).items()}
 
-    def _without_a_sum(
-        self, number: int, lost: Mapping[str, str], version: int, fault: str
-    ) -> TrainingRound:
+    def _without_a_sum(self, number: int, lost: Mapping[str, str], version: int, fault: str) -> TrainingRound:
         return TrainingRound(
             number=number,
             outcome="abort",
