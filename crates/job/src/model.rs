@@ -291,7 +291,11 @@ impl Model {
             history,
             ..next.carried
         };
-        Ok(Self::with(next.version, Reals::clone(&next.values), carried))
+        Ok(Self::with(
+            next.version,
+            Reals::clone(&next.values),
+            carried,
+        ))
     }
 
     /// The round with the clipping bounds that follow from the model's history, after the sums that are in the model.

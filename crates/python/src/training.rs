@@ -128,7 +128,8 @@ impl TrainingSimulation {
         };
         let mean = result.mean.take();
         let survivors = result.outcome.as_ref().map(|outcome| &outcome.survivors);
-        let survivors = survivors.map(|set: &PartySet| set.iter().map(|party| party.rank()).collect());
+        let survivors =
+            survivors.map(|set: &PartySet| set.iter().map(|party| party.rank()).collect());
         Ok(TrainedRound {
             report: serde_json::to_string(&report)
                 .map_err(|error| raise(py, "BlindsumError", (error.to_string(),)))?,
@@ -159,12 +160,21 @@ impl TrainingSimulation {
         let state = released(py, || locked(&self.inner).state());
         let chain = state.chain.to_vec();
         let (version, model) = (state.version, state.model);
-        (version, model, state.done, state.begun_again, chain, state.leftovers)
+        (
+            version,
+            model,
+            state.done,
+            state.begun_again,
+            chain,
+            state.leftovers,
+        )
     }
 }
 
 /// A state out of what Python kept.
-fn read((version, model, done, begun_again, chain, leftovers): Saved) -> Result<TrainingState, SimError> {
+fn read(
+    (version, model, done, begun_again, chain, leftovers): Saved,
+) -> Result<TrainingState, SimError> {
     let chain = chain.try_into().map_err(|_| SimError::Scenario {
         field: "state".into(),
         rule: "its hash must have 32 bytes".into(),
@@ -239,8 +249,7 @@ impl ModelSteps {
         let mean: Reals = read_model(&mean)?;
         let mean = mean.in_precision(self.job.encoding().precision());
         let next = released(py, || self.model.in_the_clear(&mean, self.job.spec()));
-        self.model =
-            next.map_err(|error| raise(py, "InputError", (format!("mean: {error}"),)))?;
+        self.model = next.map_err(|error| raise(py, "InputError", (format!("mean: {error}"),)))?;
         Ok(())
     }
 

@@ -46,6 +46,7 @@ mod scenario;
 mod seeds;
 mod simulation;
 mod sparse;
+mod state;
 mod training;
 mod turn;
 mod workers;
@@ -65,9 +66,10 @@ pub use report::{
     Costs, Excluded, KeySetupReport, Leftover, PartyClipping, Report, RoundOutcome, RoundReport,
     ServerReport, Spread, SpreadBytes, StageReport,
 };
-pub use rounds::Rounds;
+pub use rounds::{Rounds, run};
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
-pub use simulation::{RoundResult, Run, Simulation, run};
-pub use training::{Training, TrainingState};
+pub use simulation::{RoundResult, Run, Simulation};
+pub use state::TrainingState;
+pub use training::Training;
 pub use turn::PartyEnd;
 pub use world::{Broken, Campaign, CampaignError, Faults, Kind, Tally, beside_a_liar};

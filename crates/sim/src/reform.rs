@@ -24,9 +24,7 @@ impl Simulation {
     ) -> Result<(RoundReport, RoundResult, u32), SimError> {
         let scenario = self.scenario();
         let parties = self.cohort().len();
-        let mut script = scenario
-            .script(RoundKind::Sum, index, parties)?
-            .of(&ranks);
+        let mut script = scenario.script(RoundKind::Sum, index, parties)?.of(&ranks);
         let (mut attempts, mut seconds) = (0, 0.0);
         let mut before = Before {
             ends: vec![PartyEnd::Dropped; parties],

@@ -12,13 +12,65 @@ use blindsum_protocol::{JobMemory, MemoryVault, PartyId};
 
 use crate::liars::Equivocator;
 use crate::progress::Progress;
-use crate::report::RoundReport;
+use crate::report::{Report, RoundReport};
 use crate::scenario::{Event, Happening, Stage};
-use crate::simulation::{Bound, Environment, RoundResult, Simulation, reached};
+use crate::simulation::{Bound, Environment, RoundResult, Run, Simulation, reached};
 use crate::sparse::Sparsifiers;
-use crate::training::TrainingState;
+use crate::state::TrainingState;
 use crate::workers::Workers;
-use crate::{Hooks, Inputs, Scratch, SimError};
+use crate::{Hooks, Inputs, Scenario, Scratch, SimError};
+
+/// Makes a cohort of as many parties as the job has and runs the scenario: see [`Simulation::run`].
+///
+/// # Errors
+/// Those of [`Simulation::new`] and [`Simulation::run`].
+pub fn run(
+    scenario: Scenario,
+    inputs: &dyn Inputs,
+    hooks: &mut dyn Hooks,
+    progress: &mut (dyn FnMut(&Progress) -> ControlFlow<()> + Send),
+) -> Result<Run, SimError> {
+    Simulation::new(scenario)?.run(inputs, hooks, progress)
+}
+
+impl Simulation {
+    /// Runs the rounds; the first one that aborts is the last. `progress` is called from time to time and may stop the
+    /// run.
+    ///
+    /// # Errors
+    /// Inputs that do not fit the job, a round whose parameters do not fit the cohort, a run that was stopped, or a
+    /// machine that breaks a law that it must keep (such as a restarted client that sends something else).
+    pub fn run(
+        &self,
+        inputs: &dyn Inputs,
+        hooks: &mut dyn Hooks,
+        progress: &mut (dyn FnMut(&Progress) -> ControlFlow<()> + Send),
+    ) -> Result<Run, SimError> {
+        let mut rounds = Rounds::new(self)?;
+        let (mut reports, mut last) = (Vec::new(), None);
+        for _ in 0..self.scenario().rounds {
+            let (report, result) = rounds.next(inputs, hooks, progress)?;
+            let has_sum = result.sum.is_some();
+            reports.push(report);
+            last = Some(result);
+            if !has_sum {
+                break;
+            }
+        }
+        let spec = self.scenario().job.spec();
+        let report = Report::new(
+            spec.protocol.name(),
+            self.cohort().len(),
+            spec.dim,
+            self.scenario().rounds,
+            reports,
+        );
+        match (report, last) {
+            (Some(report), Some(last)) => Ok(Run { report, last }),
+            _ => Err(SimError::scenario("rounds", "1 <= rounds = 0")),
+        }
+    }
+}
 
 /// The rounds of a simulation, run one at a time. A round without a sum does not end them: the next one begins with the same
 /// model, as in a job.

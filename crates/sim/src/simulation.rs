@@ -1,7 +1,6 @@
 //! A run: rounds one after another, checked against the sum in the clear.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use blindsum_encode::{Reach, UpdateHistory};
@@ -13,10 +12,9 @@ use blindsum_protocol::{
 
 use crate::costs::{costs, servers};
 use crate::drive::{Drive, Finished};
-use crate::progress::{Progress, ProgressFn};
+use crate::progress::ProgressFn;
 use crate::reference::Reference;
 use crate::report::{PartyClipping, Report, RoundOutcome, RoundReport};
-use crate::rounds::Rounds;
 use crate::scenario::{Event, Script};
 use crate::sparse::{SparseReference, Sparsifiers};
 use crate::turn::{PartyEnd, Seat, Setting};
@@ -61,19 +59,6 @@ pub struct RoundResult {
     pub(crate) silent: Vec<PartyId>,
 }
 
-/// Makes a cohort of as many parties as the job has and runs the scenario: see [`Simulation::run`].
-///
-/// # Errors
-/// Those of [`Simulation::new`] and [`Simulation::run`].
-pub fn run(
-    scenario: Scenario,
-    inputs: &dyn Inputs,
-    hooks: &mut dyn Hooks,
-    progress: &mut (dyn FnMut(&Progress) -> ControlFlow<()> + Send),
-) -> Result<Run, SimError> {
-    Simulation::new(scenario)?.run(inputs, hooks, progress)
-}
-
 impl Simulation {
     /// Checks the scenario for a new cohort of as many parties as the job has.
     ///
@@ -103,43 +88,6 @@ impl Simulation {
     /// The parties.
     pub fn cohort(&self) -> &Arc<Cohort> {
         &self.cohort
-    }
-
-    /// Runs the rounds; the first one that aborts is the last. `progress` is called from time to time and may stop the
-    /// run.
-    ///
-    /// # Errors
-    /// Inputs that do not fit the job, a round whose parameters do not fit the cohort, a run that was stopped, or a
-    /// machine that breaks a law that it must keep (such as a restarted client that sends something else).
-    pub fn run(
-        &self,
-        inputs: &dyn Inputs,
-        hooks: &mut dyn Hooks,
-        progress: &mut (dyn FnMut(&Progress) -> ControlFlow<()> + Send),
-    ) -> Result<Run, SimError> {
-        let mut rounds = Rounds::new(self)?;
-        let (mut reports, mut last) = (Vec::new(), None);
-        for _ in 0..self.scenario.rounds {
-            let (report, result) = rounds.next(inputs, hooks, progress)?;
-            let has_sum = result.sum.is_some();
-            reports.push(report);
-            last = Some(result);
-            if !has_sum {
-                break;
-            }
-        }
-        let spec = self.scenario.job.spec();
-        let report = Report::new(
-            spec.protocol.name(),
-            self.cohort.len(),
-            spec.dim,
-            self.scenario.rounds,
-            reports,
-        );
-        match (report, last) {
-            (Some(report), Some(last)) => Ok(Run { report, last }),
-            _ => Err(SimError::scenario("rounds", "1 <= rounds = 0")),
-        }
     }
 
     /// What happens in the round with this index, counted from 0, in place of the scenario's events.

@@ -12,24 +12,8 @@ use crate::report::RoundReport;
 use crate::rounds::Rounds;
 use crate::scenario::{Happening, Stage};
 use crate::simulation::{RoundResult, Simulation};
+use crate::state::TrainingState;
 use crate::{Hooks, Inputs, SimError};
-
-/// All that a training simulation needs to go on in another process. Keys of the job are not in it: parties make them anew.
-#[derive(Clone, Debug)]
-pub struct TrainingState {
-    /// The version of the model.
-    pub version: u64,
-    /// Its bytes, with the state of the server step and the history of updates where the job has them.
-    pub model: Vec<u8>,
-    /// Rounds that were run, with and without a sum.
-    pub done: u32,
-    /// Rounds that were begun again without a party that was lost.
-    pub begun_again: u64,
-    /// What rounds are bound to: a hash over all sums.
-    pub chain: [u8; 32],
-    /// What each party has not sent yet, by rank; empty where rounds are dense.
-    pub leftovers: Vec<Vec<u8>>,
-}
 
 /// The rounds of a simulation, with the model of the job.
 pub struct Training {
