@@ -176,7 +176,7 @@ fn read(
     (version, model, done, begun_again, chain, leftovers): Saved,
 ) -> Result<TrainingState, SimError> {
     let chain = chain.try_into().map_err(|_| SimError::Scenario {
-        field: "state".into(),
+        field: "state",
         rule: "its hash must have 32 bytes".into(),
     })?;
     Ok(TrainingState {

@@ -183,6 +183,7 @@ impl PartyMachine {
     }
 
     /// Checks the update and hands a copy of it over.
+    #[allow(clippy::too_many_arguments)]
     fn submit(
         &self,
         py: Python<'_>,
