@@ -3,8 +3,8 @@
 use blindsum_protocol::options::{Table, Value};
 use blindsum_protocol::{
     Adversary, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, Fssa, Integers, JobSpec,
-    Masking, ModelUpdate, Mpc3, Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg,
-    SecAggPlus, SuiteName, TensorLayout,
+    Masking, Metric, ModelUpdate, Mpc3, Plain, ProtocolChoice, Pss, Quantised, RoundingName,
+    SecAgg, SecAggPlus, SuiteName, TensorLayout,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -82,6 +82,14 @@ fn tensors() -> impl Strategy<Value = Vec<TensorLayout>> {
     )
 }
 
+fn metrics() -> impl Strategy<Value = Vec<Metric>> {
+    let metric = (".{0,3}", real(), real());
+    vec(
+        metric.prop_map(|(name, low, high)| Metric { name, low, high }),
+        0..3,
+    )
+}
+
 fn encoding() -> impl Strategy<Value = EncodingChoice> {
     let choices = (select(Clipping::ALL), select(RoundingName::ALL));
     prop_oneof![
@@ -117,10 +125,11 @@ prop_compose! {
         (adversary, suite, model_update) in (select(Adversary::ALL), select(SuiteName::ALL), select(ModelUpdate::ALL)),
         (min_parties, rounds) in (0..9u32, 0..3u32),
         [corrupt, dropout, join_deadline, stage_deadline, input_deadline] in [real(), real(), real(), real(), real()],
+        metrics in metrics(),
     ) -> JobSpec {
         JobSpec {
             job: job.into(), protocol, encoding, parties, dim, adversary, suite, model_update, min_parties, rounds,
-            corrupt, dropout, join_deadline, stage_deadline, input_deadline,
+            corrupt, dropout, join_deadline, stage_deadline, input_deadline, metrics,
         }
     }
 }
