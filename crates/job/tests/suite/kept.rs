@@ -97,6 +97,7 @@ fn check(job: &Ensemble) {
         let expected = LearntResult {
             mean,
             sums: Some(sums),
+            metrics: BTreeMap::new(),
         };
         for kept in kept(job) {
             assert_eq!(kept.rounds.lock().unwrap()[&report.number], expected);

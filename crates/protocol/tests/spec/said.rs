@@ -3,9 +3,9 @@
 use blindsum_protocol::options::{Table, Value};
 use blindsum_protocol::{
     Adversary, Clipping, DivisorName, EncodingChoice, FedAdagrad, FedAdam, FedAvg, FedAvgM,
-    Fixed64, Flashe, Fssa, InitialModel, Integers, JobSpec, Masking, ModelUpdate, Mpc3, Parameters,
-    Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg, SecAggPlus, StepChoice, StepName,
-    SuiteName, TensorLayout,
+    Fixed64, Flashe, Fssa, InitialModel, Integers, JobSpec, Masking, Metric, ModelUpdate, Mpc3,
+    Parameters, Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg, SecAggPlus,
+    StepChoice, StepName, SuiteName, TensorLayout,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -79,6 +79,14 @@ fn tensors() -> impl Strategy<Value = Vec<TensorLayout>> {
     let tensor = (".{0,3}", any::<u64>(), real());
     vec(
         tensor.prop_map(|(name, len, clip)| TensorLayout { name, len, clip }),
+        0..3,
+    )
+}
+
+fn metrics() -> impl Strategy<Value = Vec<Metric>> {
+    let metric = (".{0,3}", real(), real());
+    vec(
+        metric.prop_map(|(name, low, high)| Metric { name, low, high }),
         0..3,
     )
 }
@@ -172,11 +180,12 @@ prop_compose! {
         (layout, parameters) in (vec(".{0,3}", 0..3), parameters()),
         (step, initial) in (step(), select(InitialModel::ALL)),
         [corrupt, dropout, join_deadline, stage_deadline, input_deadline] in [real(), real(), real(), real(), real()],
+        metrics in metrics(),
     ) -> JobSpec {
         JobSpec {
             job: job.into(), protocol, encoding, parties, dim, adversary, suite, model_update, min_parties, rounds,
             corrupt, dropout, join_deadline, stage_deadline, input_deadline,
-            layout, parameters, step, initial,
+            metrics, layout, parameters, step, initial,
         }
     }
 }

@@ -158,7 +158,7 @@ fn share_as_root(rig: &mut Rig, root: PartyId, lie: impl Fn(u64) -> u64 + Sync) 
     let mask = |lane: u64, tile: TileMut<'_>| apply_masks(&masks, lane, tile);
     let packed = {
         let input = rig.cohort.input(root);
-        pack_mapped(rig.cohort.round.job(), &*input, lie, mask).unwrap()
+        pack_mapped(rig.cohort.round.job(), &*input, |_, level| lie(level), mask).unwrap()
     };
     let uploads = Uploads::new(&setup, dealer, packed, Some(1000.0));
     let key = has_keys(setup.round.job()).then(|| Secret::from([7; TAG]));
