@@ -4,8 +4,8 @@ mod choices;
 pub(crate) mod encodings;
 mod entries;
 mod flat;
-mod metrics;
 mod layout;
+mod metrics;
 mod parameters;
 pub(crate) mod places;
 mod reading;
@@ -16,10 +16,10 @@ mod tolerance;
 
 pub use crate::core::options::SpecError;
 pub(crate) use choices::{choose_table, chosen, set_all, whole_table};
-pub use metrics::Metric;
-pub(crate) use metrics::check_metrics;
 pub(crate) use layout::check_layout;
 pub(crate) use layout::{DTYPES, MAX_ENTRIES, MAX_ENTRY_NAME};
+pub use metrics::Metric;
+pub(crate) use metrics::check_metrics;
 pub(crate) use parameters::MAX_PARAMETERS;
 pub use parameters::Parameters;
 pub use tensors::TensorLayout;
@@ -42,7 +42,6 @@ pub const MAX_SECONDS: f64 = 1e6;
 // tables, beside `protocol` and `encoding`.
 table! {
     /// What is agreed before anything is sent: what every job has, and the tables of its protocol and encoding.
-    /// Plain data; [`JobSpec::validate`] checks every rule once and gives the [`Job`](crate::Job) that machines take.
     JobSpec = "job";
     options {
         /// The protocol with its options: `"name"`, or a table with `name` and options.
@@ -74,7 +73,7 @@ table! {
         stage_deadline: f64 = 30.0, positive(MAX_SECONDS);
         /// Seconds that the input stage waits: training happens in it.
         input_deadline: f64 = 600.0, positive(MAX_SECONDS);
-        /// What the mean does to the job's model; where it is not said, `add`, or `none` for integers.
+        /// What the mean does to the job's model. The default is `add`, and `none` for integers.
         model_update: ModelUpdate = ModelUpdate::Add;
         /// What parties may report beside an update, such as an accuracy: its weighted mean over those that report it is a
         /// part of the result.
