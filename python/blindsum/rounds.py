@@ -28,6 +28,7 @@ from blindsum.metrics_text import metrics_text
 from blindsum.options import Integers
 from blindsum.spec import JobSpec
 from blindsum.training_metrics import checked_metrics
+from blindsum.whole_models import MIN_NETWORK, WholeModelLog
 
 Array = NDArray[np.float32] | NDArray[np.float64]
 
@@ -193,10 +194,17 @@ class Round(Shown):
         it.
     """
 
-    def __init__(self, native: _native.Round, spec: JobSpec, clipping: ClippingLog) -> None:
+    def __init__(
+        self,
+        native: _native.Round,
+        spec: JobSpec,
+        clipping: ClippingLog,
+        whole_models: WholeModelLog | None = None,
+    ) -> None:
         self._native = native
         self._spec = spec
         self._clipping = clipping
+        self._whole_models = whole_models
         self._outcome: RoundResult | None = None
         self._sent_before = not native.needs_update()
         self._submitted = False
@@ -282,7 +290,10 @@ class Round(Shown):
             log_dropped(self._spec.job, self.number)
             return
         vector, whole = checked_update(self._spec, update, weight)
-        self._submit(vector, whole, checked_metrics(self._spec, metrics))
+        named = checked_metrics(self._spec, metrics)
+        if self._whole_models is not None:
+            self._whole_models.look_at(self.number, self.model_version, self.model, vector)
+        self._submit(vector, whole, named)
 
     def _submit(self, vector: Vector | IntegerVector, whole: int, metrics: dict[str, float]) -> None:
         """Hand an update in that was checked."""
@@ -447,10 +458,6 @@ def checked_update(spec: JobSpec, update: object, weight: object) -> tuple[Vecto
         case _:
             vector = as_vector(update, spec.dim)
     return vector, checks.weight("weight", weight, spec)
-
-
-MIN_NETWORK = 16
-"""A model of fewer coordinates is hardly a network."""
 
 
 class ZerosLog:
