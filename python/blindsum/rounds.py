@@ -26,6 +26,7 @@ from blindsum.errors import (
 )
 from blindsum.metrics_text import metrics_text
 from blindsum.options import Integers
+from blindsum.places import placed
 from blindsum.spec import JobSpec
 from blindsum.training_metrics import checked_metrics
 from blindsum.whole_models import MIN_NETWORK, WholeModelLog
@@ -301,8 +302,11 @@ class Round(Shown):
             self._native.submit(vector, whole, metrics)
         except (RoundAborted, Fault) as error:
             self._lose(error)
-        except (InputError, SubmitError):
-            # Another update may be submitted, or one was.
+        except InputError as error:
+            # Another update may be submitted.
+            raise placed(error, self._spec, "rnd.skip()") from None
+        except SubmitError:
+            # One was submitted.
             raise
         except BlindsumError as error:
             # The session ends with it, and nothing of this update went out.
@@ -452,6 +456,8 @@ def checked_update(spec: JobSpec, update: object, weight: object) -> tuple[Vecto
     blindsum.InputError
         They do not fit the job.
     """
+    if update is None:
+        raise InputError("update: is None, and must be an array; call rnd.skip() to sit the round out")
     match spec.encoding:
         case Integers(bits=bits):
             vector: Vector | IntegerVector = as_integers(update, spec.dim, bits)

@@ -33,6 +33,7 @@ from blindsum.rounds import Array, Round, RoundResult, ZerosLog, logger
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
 from blindsum.tables import Parameters
+from blindsum.texts import counted
 from blindsum.whole_models import WholeModelLog
 
 OnLost: TypeAlias = Callable[[BlindsumError], object]
@@ -70,7 +71,7 @@ class Session(Shown):
 
     def _shown(self) -> dict[str, object]:
         spec = self.spec
-        size = f"{spec.protocol}, up to {spec.parties} parties, {spec.dim} coordinates"
+        size = f"{spec.protocol}, up to {counted(spec.parties, 'party')}, {counted(spec.dim, 'coordinate')}"
         return {"party": self.name, "job": spec.job, "protocol": size, "hash": spec.hash}
 
     @property

@@ -46,6 +46,8 @@ class Metric:
     name: str
     low: float
     high: float
+
+
 Parameter: TypeAlias = "bool | int | float | str | tuple[Parameter, ...]"
 """A hyperparameter: a number, text, a truth value, or a tuple of these."""
 

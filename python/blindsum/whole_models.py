@@ -19,7 +19,7 @@ LOOKS = 3
 """Updates that are looked at: who gives whole models gives one in every round."""
 
 NEAR = 0.25
-"""An update looks like a whole model where their difference is less than this part of the model, by L2 norms."""
+"""An update looks like a whole model where they differ by less than this part of the model (L2 norms)."""
 
 PIECE = 1 << 20
 """Coordinates that are looked at in one go."""
@@ -39,7 +39,12 @@ class WholeModelLog:
         self._from_zeros = True
 
     def look_at(
-        self, number: int, version: int, model: Vector, update: Vector | IntegerVector, whose: str = "this party's"
+        self,
+        number: int,
+        version: int,
+        model: Vector,
+        update: Vector | IntegerVector,
+        whose: str = "this party's",
     ) -> None:
         """Look at an update of this party to the model of a round, before it is clipped."""
         if self._looks == 0 or not isinstance(update, np.ndarray):

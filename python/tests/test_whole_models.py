@@ -48,7 +48,15 @@ def test_after_zeros_the_second_round_says_nothing(place, caplog):
 @pytest.mark.parametrize("size", [1, 3 << 20])
 def test_what_looks_whole(size):
     model = np.linspace(1, 2, size)
-    for factor, whole in ((1, True), (0.8, True), (1.2, True), (0.5, False), (2, False), (-1, False), (0, False)):
+    for factor, whole in (
+        (1, True),
+        (0.8, True),
+        (1.2, True),
+        (0.5, False),
+        (2, False),
+        (-1, False),
+        (0, False),
+    ):
         assert looks_whole(factor * model, model) == whole
     assert not looks_whole(model, np.zeros(size))
     assert not looks_whole(np.full(size, 1e38, np.float32), np.full(size, 1e38, np.float32))
