@@ -181,7 +181,7 @@ def targets(
         report = _report("pss-malicious", adversary, parties, dim, MAX_NORM)
         check(report, set())
         honest.append(work(report, parties))
-        report = _report("pss-malicious", adversary, parties, dim, MAX_NORM, "--liars", str(liars))
+        report = _report("pss-malicious", adversary, parties, dim, MAX_NORM, "--malicious", str(liars))
         check(report, lying)
         lied.append(work(report, parties))
         report = _report("pss-malicious", adversary, parties, dim, 1.0, bound="l2")
@@ -229,7 +229,7 @@ def who_lies(adversary: str, parties: int, liars: int) -> set[int]:
     The seed alone says who lies. Here all lie in the same way, about a short vector, so that how they are
     found has nothing to do with how those of a mixed round are.
     """
-    kind = ("--liars", str(liars), "--lie", "bad-degree")
+    kind = ("--malicious", str(liars), "--misbehaviour", "bad-degree")
     report = _report("pss-malicious", adversary, parties, 25, MAX_NORM, *kind)
     lying = {one["party"] for one in report["excluded"]}
     if len(lying) != liars or {one["test"] for one in report["excluded"]} != {"degree"}:

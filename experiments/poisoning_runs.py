@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import blindsum as bs
 from blindsum.demo import network
 from blindsum.demo.digits import Examples
-from blindsum.lies import Lie
+from blindsum.misbehaviours import Misbehaviour
 from experiments import federated, trials
 from experiments.federated import PARTIES
 
@@ -53,7 +53,7 @@ FROM, TO = 1, 7
 """Liars who are after one digit give its images the label of the other one."""
 THREADS = 2
 """Results do not depend on it."""
-LIES: tuple[Lie, ...] = ("out-of-bound", "wrong-norm")
+LIES: tuple[Misbehaviour, ...] = ("out-of-bound", "wrong-norm")
 """How liars exceed a bound that is proved, in turns: in a coordinate, in the norm."""
 
 
@@ -223,12 +223,12 @@ def aggregate(case: Case, sent: Vectors, bad: Flags, seed: int, number: int) -> 
     if case.protocol == BOUNDED and case.attack == BEYOND:
         found = ranks
         result = bs.simulate(
-            spec, placed, liars=LIARS, lie=LIES[number % len(LIES)], seed=seed, threads=THREADS
+            spec, placed, malicious=LIARS, misbehaviour=LIES[number % len(LIES)], seed=seed, threads=THREADS
         )
     else:
         result = bs.simulate(spec, placed, seed=seed, threads=THREADS)
     named = tuple(sorted(one.party for one in result.excluded))
-    if not result.exact or result.survivors != PARTIES - len(found) or named != found:
+    if not result.exact or result.survivor_count != PARTIES - len(found) or named != found:
         raise RuntimeError(f"{case}, round {number}: {result}")
     return result
 

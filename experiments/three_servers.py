@@ -225,7 +225,7 @@ def cost(case: Case, found: Sequence[SimulationResult]) -> Cost:
         virtual_s=first.virtual_seconds,
         bound=first.error_bound,
         error=first.max_abs_error,
-        peak_bytes=max(result.peak_rss_bytes for result in found) if case.is_large else 0,
+        peak_bytes=max(result.process_peak_bytes for result in found) if case.is_large else 0,
     )
 
 

@@ -98,7 +98,7 @@ def fields_class(schema: dict) -> str:
         kind = BASES.get(name) or type_of(option, HELD)
         entries.append((name, kind, sentence(option)))
         lines.append(f"    {name}: {kind}")
-    head = "What every job has; each field has its default where it was not said."
+    head = "What every job has; a field that was not given has its default."
     return "\n".join(
         [
             "@dataclass(frozen=True, init=False)",
@@ -197,7 +197,7 @@ def docs_table(table: dict, required: list[str], defs: dict) -> str:
         return "No options."
     lines = ["| option | values | default | |", "|---|---|---|---|"]
     for name, option in options.items():
-        default = "must be said" if name in required else "see there"
+        default = "required" if name in required else "see right"
         if "default" in option:
             default = "none" if option["default"] in ([], {}) else f"`{json.dumps(option['default'])}`"
         text = sentence(option, told="").replace("``", "`").replace("|", "\\|")

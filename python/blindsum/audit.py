@@ -17,6 +17,7 @@ from typing import Any
 from blindsum import checks
 from blindsum.errors import AuditError, ConfigError
 from blindsum.pki import AnyPath
+from blindsum.texts import unreadable
 
 EVENTS = (
     *("started", "stopped", "repaired", "job-opened", "job-state", "joined", "left", "refused"),
@@ -114,7 +115,7 @@ def _lines(path: str) -> Iterator[tuple[dict[str, Any] | None, bytes]]:
                 prev = hashlib.sha256(whole).hexdigest()
     except OSError as error:
         raise AuditError(
-            path, None, f"{error.strerror}: give the file of `blindsum serve --audit`"
+            path, None, unreadable(error, "give the file of `blindsum serve --audit`")
         ) from error
 
 

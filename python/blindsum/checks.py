@@ -194,6 +194,8 @@ def store(value: object) -> str:
         raise ConfigError("store", f"{text}: there is no folder {around}: make it, or give another file")
     if os.path.exists(text) and not os.path.isfile(text):
         raise ConfigError("store", f"{text} must be a file, and not a device or a pipe: give another one")
+    if os.path.exists(text) and os.access(text, os.R_OK) and not _is_database(text):
+        raise ConfigError("store", f"{text} is no store, but a file of another kind: give another one")
     # SQLite writes files of its own beside it.
     if not (os.access(around, os.W_OK) and (not os.path.exists(text) or os.access(text, os.R_OK | os.W_OK))):
         raise ConfigError(
@@ -223,7 +225,18 @@ def stored(value: object) -> str:
         raise StoreError(
             f"store {text}: may not be read by this user; read it as the user of the coordinator"
         )
+    if not _is_database(text):
+        raise StoreError(f"store {text}: is no store, but a file of another kind; {advice}")
     return text
+
+
+def _is_database(path: str) -> bool:
+    """Whether a file begins as a database of SQLite does, or is empty."""
+    with open(path, "rb") as file:
+        return file.read(len(_MAGIC)) in (b"", _MAGIC)
+
+
+_MAGIC = b"SQLite format 3\0"
 
 
 def limit(name: str, value: object) -> float:
@@ -262,6 +275,8 @@ def weight(name: str, value: object, spec: JobSpec) -> int:
     if whole is not None and 1 <= whole <= most:
         return whole
     advice = ""
+    if whole == 0:
+        advice = "; call rnd.skip() to sit the round out"
     if whole is not None and whole > most:
         advice = _weight_advice(whole, spec)
     raise InputError(f"{name}: {value!r} must be a whole number from 1 to max_weight = {most}{advice}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from blindsum import _native, checks
 from blindsum.display import Shown
-from blindsum.errors import ForkedError
+from blindsum.errors import ConfigError, ForkedError
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
@@ -25,10 +25,12 @@ from blindsum.stores import (
     stored_model,
     stored_rounds,
 )
+from blindsum.texts import counted
 
 if TYPE_CHECKING:
     # A coordinator without a model needs no NumPy, which takes as much memory as the rest of it.
     from blindsum.arrays import Vector
+    from blindsum.rounds import Array
 
 __all__ = [
     "Coordinator",
@@ -72,7 +74,8 @@ class ModelStart:
 class Coordinator(Shown):
     """A coordinator of one job. Use it in a ``with`` statement.
 
-    It runs on native threads until the job is over or :meth:`stop` is called.
+    It runs on native threads until the job is over or :meth:`stop` is called. What these log goes to
+    :mod:`logging` after ``blindsum.logs.to_logging("info")``.
 
     Parameters
     ----------
@@ -214,6 +217,7 @@ class Coordinator(Shown):
             (choice, checks.setting("change", change, 1, 2**32 - 1)),
         )
         self._spec = spec
+        self._store = None if store is None else checks.store(store)
         self.address = self._native.address
         self.metrics = self._native.metrics
         self.admin = self._native.admin
@@ -232,7 +236,7 @@ class Coordinator(Shown):
 
     def _shown(self) -> dict[str, object]:
         spec = self._spec
-        size = f"{spec.protocol}, up to {spec.parties} parties, {spec.dim} coordinates"
+        size = f"{spec.protocol}, up to {counted(spec.parties, 'party')}, {counted(spec.dim, 'coordinate')}"
         start = f"{self.starts_from.kind}, version {self.starts_from.version}"
         return {"job": spec.job, "protocol": size, "address": self.address, "model": start, "hash": spec.hash}
 
@@ -386,6 +390,26 @@ class Coordinator(Shown):
 
     def _order(self, reason: str, **command: str | float) -> str:
         return self._native.order(json.dumps(command), reason)
+
+    @property
+    def model(self) -> Array | None:
+        """The present model of the job, out of the store; after the end of the job its final model.
+
+        Shape ``(dim,)``, of the element type of the job's models. ``None`` before the first sum of a job that
+        begins with zeros, and where the job keeps no model (``model_update="none"``).
+
+        Raises
+        ------
+        blindsum.HiddenModelError
+            Only the parties have it (:attr:`JobSpec.hides_sum`): :attr:`Session.final_model`.
+        blindsum.ConfigError
+            This coordinator has no store.
+        """
+        if self._store is None:
+            rule = "this coordinator keeps no models: give store=, or take final_model of a party's session"
+            raise ConfigError("store", rule)
+        states = {state["job"]: state for state in stored_jobs(self._store)}
+        return stored_model(self._store, self._spec.job, int(states[self._spec.job]["model_version"]))
 
     def stop(self) -> None:
         """Tell the parties and end; :meth:`statuses` ends when that is done."""

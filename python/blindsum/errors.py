@@ -65,9 +65,18 @@ class LayoutError(ConfigError):
 
 
 class SpecError(ConfigError):
-    """A job specification breaks a rule; ``field`` is one of :class:`blindsum.JobSpec`."""
+    """A job specification breaks a rule; ``field`` is one of :class:`blindsum.JobSpec`.
 
-    _where = "job specification: "
+    Attributes
+    ----------
+    file : str or None
+        The file that the job was read from, where it was.
+    """
+
+    def __init__(self, field: str, rule: str, file: str | None = None) -> None:
+        self._where = "job specification: " if file is None else f"{file}: "
+        super().__init__(field, rule)
+        self.file = file
 
 
 class AuditError(BlindsumError):

@@ -1,23 +1,6 @@
-"""How parties can lie in a simulation."""
+"""The names that :mod:`blindsum.misbehaviours` had before."""
 
-from typing import Literal, TypeAlias, get_args
+from blindsum.misbehaviours import MISBEHAVIOURS as LIES
+from blindsum.misbehaviours import Misbehaviour as Lie
 
-Lie: TypeAlias = Literal[
-    "bad-degree",
-    "non-bit",
-    "wrong-square",
-    "out-of-bound",
-    "cancelling-pair",
-    "wrong-norm",
-    "wrong-share",
-    "lying-verifier",
-    "mass-accuser",
-    "silent-discloser",
-    "lying-aggregator",
-    "equivocator",
-    "mixed",
-]
-"""A kind of lie."""
-
-LIES: tuple[str, ...] = get_args(Lie)
-"""All kinds of lies."""
+__all__ = ["LIES", "Lie"]

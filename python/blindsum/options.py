@@ -111,7 +111,7 @@ class Pss(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PssMalicious(Protocol):
-    """Packed sharing with a proof that every vector is in bounds: withstands parties that lie (PSS).
+    """Packed sharing with a proof that every vector is in bounds: withstands corrupt parties (PSS).
 
     Attributes
     ----------
@@ -135,8 +135,8 @@ class Flashe(Protocol):
     Attributes
     ----------
     masking : str
-        How many masks hide a word. ``cheaper``: Whatever is expected to cost less at the job's dropouts;
-        ``double``: Two, which cancel between neighbours; ``single``: One. By default ``"cheaper"``.
+        How many masks hide a word. ``cheaper``: The one of the two that is expected to cost less at the job's
+        dropouts; ``double``: Two, which cancel between neighbours; ``single``: One. By default ``"cheaper"``.
     key_rounds : int
         Rounds that a key of the job serves before another one is made; 0 keeps it for the job. By default
         ``0``.
@@ -178,8 +178,8 @@ class Mpc3(Protocol):
     rule : str
         What the servers make of the vectors. ``fedavg``: The mean, with the weights of the encoding (McMahan
         et al. 2017); ``weighted``: The same, where each party has a weight: ``max_weight`` must be above 1;
-        ``clipped``: The mean of vectors that are shortened to ``norm`` where they are longer; ``fltrust``:
-        Vectors count as much as they point where that of the party ``root`` points (Cao et al. 2021);
+        ``clipped``: The mean of vectors that are shortened to ``norm`` where they are longer; ``fltrust``: A
+        vector counts the more, the closer its direction is to that of the party ``root`` (Cao et al. 2021);
         ``krum``: The vector that is nearest to its nearest others (Blanchard et al. 2017); ``multi-krum``:
         The mean of all but ``bad`` vectors, those that are nearest to their nearest others; ``median``: The
         median of each coordinate (Yin et al. 2018); ``trimmed-mean``: The mean of each coordinate without its
@@ -203,7 +203,7 @@ class Mpc3(Protocol):
     result : str
         Who learns the result. ``both``: The three servers and the parties; ``parties``: The parties alone: no
         server knows the result, nor the model that it makes; ``servers``: The three servers alone: parties
-        hear whose vectors count, and there is no model. By default ``"both"``.
+        learn whose vectors count, and there is no model. By default ``"both"``.
     truncation : str
         How the servers round numbers. ``probabilistic``: Up or down, at random; ``exact``: Down, for about 7
         rounds more each time. By default ``"probabilistic"``.
@@ -239,8 +239,8 @@ class PaillierRing(Protocol):
         Minutes that a key serves before another one is made; 0 keeps it for the job. By default ``0.0``.
     order : str
         In which order the parties stand in the ring. ``name``: By their names; ``location``: By where they
-        say that they are, then by their names; ``hash``: By a hash of the job and their names: whoever comes
-        or goes moves nobody else. By default ``"name"``.
+        say that they are, then by their names; ``hash``: By a hash of the job and their names: a party that
+        joins or leaves does not change the order of the others. By default ``"name"``.
     decryptor : str
         The host of the server that makes keys and opens sums, as in its certificate; empty where that is done
         in the coordinator's process. By default ``""``.
@@ -274,8 +274,8 @@ class PaillierBroadcast(Protocol):
         Minutes that a key serves before another one is made; 0 keeps it for the job. By default ``0.0``.
     order : str
         In which order the parties stand in the ring. ``name``: By their names; ``location``: By where they
-        say that they are, then by their names; ``hash``: By a hash of the job and their names: whoever comes
-        or goes moves nobody else. By default ``"name"``.
+        say that they are, then by their names; ``hash``: By a hash of the job and their names: a party that
+        joins or leaves does not change the order of the others. By default ``"name"``.
     decryptor : str
         The host of the server that makes keys and opens sums, as in its certificate; empty where that is done
         in the coordinator's process. By default ``""``.
@@ -309,8 +309,8 @@ class PaillierAllReduce(Protocol):
         Minutes that a key serves before another one is made; 0 keeps it for the job. By default ``0.0``.
     order : str
         In which order the parties stand in the ring. ``name``: By their names; ``location``: By where they
-        say that they are, then by their names; ``hash``: By a hash of the job and their names: whoever comes
-        or goes moves nobody else. By default ``"name"``.
+        say that they are, then by their names; ``hash``: By a hash of the job and their names: a party that
+        joins or leaves does not change the order of the others. By default ``"name"``.
     decryptor : str
         The host of the server that makes keys and opens sums, as in its certificate; empty where that is done
         in the coordinator's process. By default ``""``.
@@ -503,7 +503,7 @@ class FedAdagrad(ServerStep):
 
 @dataclass(frozen=True, init=False)
 class JobFields:
-    """What every job has; each field has its default where it was not said.
+    """What every job has; a field that was not given has its default.
 
     Attributes
     ----------
@@ -517,7 +517,8 @@ class JobFields:
         Name of the job, ``[a-z0-9._-]{1,64}``, not of dots alone. By default ``"job"``.
     adversary : str
         Against whom the job must protect updates. ``semi-honest``: Coordinator and corrupt parties follow the
-        protocol, and look at all they can; ``active``: They do whatever they like. By default ``"active"``.
+        protocol, and look at all they can; ``active``: Coordinator and corrupt parties may deviate from the
+        protocol in any way. By default ``"active"``.
     suite : str
         Key agreement between parties. ``x25519``: X25519; ``p256``: NIST P-256. By default ``"x25519"``.
     min_parties : int
@@ -539,9 +540,9 @@ class JobFields:
     input_deadline : float
         Seconds that the input stage waits: training happens in it. By default ``600.0``.
     model_update : str
-        What the mean does to the job's model; where it is not said, ``add``, or ``none`` for integers.
-        ``add``: It is added to the model: parties send differences; ``replace``: It becomes the model:
-        parties send models; ``none``: Nothing: the job only computes means.
+        What the mean does to the job's model. The default is ``add``, and ``none`` for integers. ``add``: It
+        is added to the model: parties send differences; ``replace``: It becomes the model: parties send
+        models; ``none``: Nothing: the job only computes means.
     metrics : tuple[Metric, ...]
         What parties may report beside an update, such as an accuracy: its weighted mean over those that
         report it is a part of the result. By default none.

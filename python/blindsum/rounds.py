@@ -26,8 +26,10 @@ from blindsum.errors import (
 )
 from blindsum.metrics_text import metrics_text
 from blindsum.options import Integers
+from blindsum.places import placed
 from blindsum.spec import JobSpec
 from blindsum.training_metrics import checked_metrics
+from blindsum.whole_models import MIN_NETWORK, WholeModelLog
 
 Array = NDArray[np.float32] | NDArray[np.float64]
 
@@ -193,10 +195,17 @@ class Round(Shown):
         it.
     """
 
-    def __init__(self, native: _native.Round, spec: JobSpec, clipping: ClippingLog) -> None:
+    def __init__(
+        self,
+        native: _native.Round,
+        spec: JobSpec,
+        clipping: ClippingLog,
+        whole_models: WholeModelLog | None = None,
+    ) -> None:
         self._native = native
         self._spec = spec
         self._clipping = clipping
+        self._whole_models = whole_models
         self._outcome: RoundResult | None = None
         self._sent_before = not native.needs_update()
         self._submitted = False
@@ -282,7 +291,10 @@ class Round(Shown):
             log_dropped(self._spec.job, self.number)
             return
         vector, whole = checked_update(self._spec, update, weight)
-        self._submit(vector, whole, checked_metrics(self._spec, metrics))
+        named = checked_metrics(self._spec, metrics)
+        if self._whole_models is not None:
+            self._whole_models.look_at(self.number, self.model_version, self.model, vector)
+        self._submit(vector, whole, named)
 
     def _submit(self, vector: Vector | IntegerVector, whole: int, metrics: dict[str, float]) -> None:
         """Hand an update in that was checked."""
@@ -290,8 +302,11 @@ class Round(Shown):
             self._native.submit(vector, whole, metrics)
         except (RoundAborted, Fault) as error:
             self._lose(error)
-        except (InputError, SubmitError):
-            # Another update may be submitted, or one was.
+        except InputError as error:
+            # Another update may be submitted.
+            raise placed(error, self._spec, "rnd.skip()") from None
+        except SubmitError:
+            # One was submitted.
             raise
         except BlindsumError as error:
             # The session ends with it, and nothing of this update went out.
@@ -441,16 +456,14 @@ def checked_update(spec: JobSpec, update: object, weight: object) -> tuple[Vecto
     blindsum.InputError
         They do not fit the job.
     """
+    if update is None:
+        raise InputError("update: is None, and must be an array; call rnd.skip() to sit the round out")
     match spec.encoding:
         case Integers(bits=bits):
             vector: Vector | IntegerVector = as_integers(update, spec.dim, bits)
         case _:
             vector = as_vector(update, spec.dim)
     return vector, checks.weight("weight", weight, spec)
-
-
-MIN_NETWORK = 16
-"""A model of fewer coordinates is hardly a network."""
 
 
 class ZerosLog:

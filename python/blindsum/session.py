@@ -34,6 +34,8 @@ from blindsum.rounds import Array, Round, RoundResult, ZerosLog, logger
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
 from blindsum.tables import Parameters
+from blindsum.texts import counted
+from blindsum.whole_models import WholeModelLog
 
 OnLost: TypeAlias = Callable[[BlindsumError], object]
 """Called with why a round was lost: :class:`RoundAborted`, :class:`Fault`, or, where this party refused it,
@@ -63,13 +65,14 @@ class Session(Shown):
         self.spec = JobSpec.from_dict(json.loads(native.spec))
         self._clipping = ClippingLog(self.spec)
         self._zeros = ZerosLog(self.spec)
+        self._whole_models = WholeModelLog(self.spec)
         warn_if_rarely_opened(self.spec)
         self._held: Round | BlindsumError | None = None
         self._loop = Loop(self.spec, self._next_round, self._warn)
 
     def _shown(self) -> dict[str, object]:
         spec = self.spec
-        size = f"{spec.protocol}, up to {spec.parties} parties, {spec.dim} coordinates"
+        size = f"{spec.protocol}, up to {counted(spec.parties, 'party')}, {counted(spec.dim, 'coordinate')}"
         return {"party": self.name, "job": spec.job, "protocol": size, "hash": spec.hash}
 
     @property
@@ -116,7 +119,7 @@ class Session(Shown):
         native = self._native.next_round(timeout)
         if native is None or isinstance(native, BlindsumError):
             return native
-        current = Round(native, self.spec, self._clipping)
+        current = Round(native, self.spec, self._clipping, self._whole_models)
         self._zeros.look_at(current, native.model_version)
         return current
 

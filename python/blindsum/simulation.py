@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, TypeAlias, cast
 
@@ -11,9 +13,10 @@ from numpy.typing import NDArray
 from blindsum import _native, checks
 from blindsum.arrays import IntegerVector, Vector, as_integers, as_vector, is_mapping
 from blindsum.errors import ConfigError, InputError
-from blindsum.lies import Lie
+from blindsum.misbehaviours import Misbehaviour
 from blindsum.options import Integers
 from blindsum.origin import origin
+from blindsum.places import placed
 from blindsum.simulation_result import SimulationResult, simulated
 from blindsum.sparse import warn_once_if_rarely_opened
 from blindsum.spec import JobSpec
@@ -25,6 +28,11 @@ DropAt: TypeAlias = "Mapping[str | int, int] | Iterable[str]"
 OnProgress: TypeAlias = Callable[[int, int, str], object]
 """Called with the rounds done, the rounds asked for, and what is under way."""
 
+logger = logging.getLogger("blindsum")
+
+OLD_NAMES = "liars and lie of simulate() are called malicious and misbehaviour now; give these"
+"""What :func:`simulate` warns of where old names are given."""
+
 
 def simulate(
     spec: JobSpec,
@@ -35,12 +43,14 @@ def simulate(
     drop: float = 0.0,
     drop_at: DropAt = (),
     latency: float = 0.0,
-    liars: int = 0,
-    lie: Lie = "mixed",
+    malicious: int = 0,
+    misbehaviour: Misbehaviour = "mixed",
     rounds: int = 1,
     seed: int = 0,
     threads: int = 1,
     progress: OnProgress | None = None,
+    liars: int | None = None,
+    lie: Misbehaviour | None = None,
 ) -> SimulationResult:
     """Run rounds of a job in this process, deterministically.
 
@@ -66,11 +76,12 @@ def simulate(
     latency
         Seconds of virtual time that every message takes, also those between servers. See
         :attr:`SimulationResult.virtual_seconds`.
-    liars
-        Parties that lie in every round, chosen by the seed. For ``pss-malicious``, which finds them.
-    lie
-        How they lie: one of :data:`blindsum.lies.LIES`; ``"mixed"`` gives each another kind, and with
-        ``"equivocator"`` it is the coordinator that lies.
+    malicious
+        Corrupt parties that misbehave in every round, chosen by the seed. For ``pss-malicious``, which finds
+        them.
+    misbehaviour
+        What they do: one of :data:`blindsum.misbehaviours.MISBEHAVIOURS`; ``"mixed"`` gives each another
+        kind, and with ``"equivocator"`` it is the coordinator that misbehaves.
     rounds
         Rounds to run; the first one without a sum is the last.
     seed
@@ -79,6 +90,8 @@ def simulate(
         Threads to work with; results do not depend on it.
     progress
         Called from time to time; an exception in it ends the simulation.
+    liars, lie
+        The names that ``malicious`` and ``misbehaviour`` had before; they still work, with a warning.
 
     Returns
     -------
@@ -107,8 +120,13 @@ def simulate(
     checks.job_spec(spec)
     if progress is not None and not callable(progress):
         raise ConfigError("progress", f"{progress!r} must be a function, or None")
-    if lie != "mixed" and not liars:
-        raise ConfigError("lie", f"{lie} needs liars of at least 1: nobody lies")
+    if liars is not None or lie is not None:
+        warnings.warn(OLD_NAMES, DeprecationWarning, stacklevel=2)
+        malicious = malicious if liars is None else liars
+        misbehaviour = misbehaviour if lie is None else lie
+    if misbehaviour != "mixed" and not malicious:
+        rule = f"{misbehaviour} needs malicious of at least 1: no party misbehaves"
+        raise ConfigError("misbehaviour", rule)
     vectors = None if updates is None else _vectors(spec, updates)
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")
@@ -119,8 +137,8 @@ def simulate(
         "drop": checks.fraction("drop", drop),
         "drop_at": drops(drop_at, spec),
         "latency": checks.seconds("latency", latency),
-        "liars": checks.setting("liars", liars, 0, checks.PARTIES),
-        "lie": lie,
+        "liars": checks.setting("malicious", malicious, 0, checks.PARTIES),
+        "lie": misbehaviour,
         "rounds": checks.setting("rounds", rounds, 1, checks.ROUNDS),
         "seed": checks.setting("seed", seed, 0, checks.SEEDS),
         "threads": checks.setting("threads", threads, 1, checks.THREADS),
@@ -131,10 +149,14 @@ def simulate(
         "job_hash": spec.hash,
         "spec": spec.to_dict(),
         "chosen": spec.chosen,
+        # The names in a file stay, so that older files can be repeated.
         "scenario": {**scenario, "updates": "random" if vectors is None else "given"},
         "origin": origin(),
     }
-    run = _native.simulate(spec.to_json(), vectors, whole, reported, **scenario, progress=progress)
+    try:
+        run = _native.simulate(spec.to_json(), vectors, whole, reported, **scenario, progress=progress)
+    except InputError as error:
+        raise placed(error, spec) from None
     return simulated(json.loads(run.report), run.mean, run.sums, made_by)
 
 
@@ -142,6 +164,15 @@ def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Ve
     rows = _in_order("updates", updates, "one array per party")
     if len(rows) > spec.parties:
         raise InputError(f"updates: {len(rows)} given, but the job has parties = {spec.parties}")
+    if len(rows) < spec.parties:
+        logger.warning(
+            "updates: %d given for a job of %d parties: the round has %d parties; for a job of so many give "
+            "parties=%d to JobSpec",
+            len(rows),
+            spec.parties,
+            len(rows),
+            len(rows),
+        )
     named = [(f"updates[{place}]", row) for place, row in enumerate(rows)]
     if isinstance(spec.encoding, Integers):
         return [as_integers(row, spec.dim, spec.encoding.bits, name) for name, row in named]

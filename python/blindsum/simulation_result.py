@@ -14,6 +14,8 @@ from blindsum.display import Shown, html_table
 from blindsum.equality import Comparable
 from blindsum.metrics_text import metrics_text, values_and_shares
 from blindsum.rounds import Leftover
+from blindsum.spec import JobSpec
+from blindsum.texts import counted
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class ServerReport:
 
 @dataclass(frozen=True)
 class Excluded:
-    """A party that was found to lie.
+    """A corrupt party that was found.
 
     Attributes
     ----------
@@ -116,8 +118,8 @@ class Excluded:
     test : str
         The test that its vector fails (``"degree"``, ``"input-bit"``, ``"input-bound"``, ``"quadratic"``,
         ``"norm-bit"``, ``"norm"``), or what else it did (``"wrong-share"``, ``"lying-verifier"``,
-        ``"mass-accuser"``, ``"silent-discloser"``, ``"lying-aggregator"``). A lying aggregator's vector is
-        in the sum, those of all others are not.
+        ``"mass-accuser"``, ``"silent-discloser"``, ``"lying-aggregator"``). The vector of a lying aggregator
+        is in the sum, those of all others are not.
     evidence : str
         The bytes that show it, in hexadecimal digits, 64 KiB of them at most.
     """
@@ -125,6 +127,44 @@ class Excluded:
     party: int
     test: str
     evidence: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class SimulatedRound:
+    """How one round of a simulation ended.
+
+    Attributes
+    ----------
+    outcome : str
+        ``"sum"`` or ``"abort"``.
+    fault : str or None
+        Why there is no sum.
+    survivor_count : int
+        The number of parties whose update is in the sum.
+    exact : bool
+        As in :class:`SimulationResult`, as what follows.
+    max_abs_error : float or None
+        Largest difference between the mean and that of the survivors' clipped updates.
+    client_ms : Spread
+        Work of one party, milliseconds.
+    server_ms : float
+        Work of the server, milliseconds.
+    up_bytes_per_party, down_bytes_per_party : int
+        Bytes that a party sends and is sent.
+    virtual_seconds : float
+        Seconds on the simulated network.
+    """
+
+    outcome: str
+    fault: str | None
+    survivor_count: int
+    exact: bool
+    max_abs_error: float | None
+    client_ms: Spread
+    server_ms: float
+    up_bytes_per_party: int
+    down_bytes_per_party: int
+    virtual_seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +181,8 @@ class SimulationResult(Comparable, Shown):
         ``"sum"``, or ``"abort"`` where a round ended without one.
     fault : str or None
         Why there is no sum.
-    survivors : int
-        Parties whose update is in the sum.
+    survivor_count : int
+        The number of parties whose update is in the sum.
     exact : bool
         Whether the sum equals that of the survivors' words computed in the clear, bit for bit. Where three
         servers compute more than a sum (``rule``): whether no coordinate differs by more than ``error_bound``
@@ -187,15 +227,16 @@ class SimulationResult(Comparable, Shown):
         The latest key set-up, where the protocol needs one (``flashe``). It comes before the first
         round, and before others where a party lacks the key; its costs are not those of a round.
     excluded : tuple of Excluded
-        Parties that were found to lie in the last round (``pss-malicious``).
+        Corrupt parties that were found in the last round (``pss-malicious``).
     begun : int
         How often the round was begun: again without whoever was lost, where a round needs all of its parties
         (``paillier``). Costs are those of the last time; ``virtual_seconds`` counts all.
     leftovers : tuple of Leftover
         In sparse rounds, by rank, the size of what each party has not sent yet after the last round. Over a
         network only the party itself knows it: see :attr:`RoundResult.leftover`.
-    peak_rss_bytes : int
-        The most memory that this process has ever held, in bytes.
+    process_peak_bytes : int
+        The most memory that this process has ever held, in bytes: also before this simulation, and for other
+        things. :func:`blindsum.sweep` runs each simulation in a process of its own.
     mean : numpy.ndarray or None
         The weighted mean, float64, shape ``(dim,)``, where updates were given and there is a sum.
     sum : numpy.ndarray or None
@@ -208,7 +249,7 @@ class SimulationResult(Comparable, Shown):
     dim: int
     outcome: str
     fault: str | None
-    survivors: int
+    survivor_count: int
     exact: bool
     error_bound: float | None
     max_abs_error: float | None
@@ -229,11 +270,41 @@ class SimulationResult(Comparable, Shown):
     excluded: tuple[Excluded, ...]
     begun: int
     leftovers: tuple[Leftover, ...]
-    peak_rss_bytes: int
+    process_peak_bytes: int
     mean: NDArray[np.float64] | None
     sum: Sums | None
     _report: Mapping[str, Any] = field(repr=False)
     _made_by: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def spec(self) -> JobSpec:
+        """The job."""
+        return JobSpec.from_dict(self._made_by["spec"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of every random number."""
+        return int(self._made_by["scenario"]["seed"])
+
+    @property
+    def rounds(self) -> tuple[SimulatedRound, ...]:
+        """All rounds, in order."""
+        return tuple(_round(one) for one in self._report.get("rounds") or [self._report])
+
+    @property
+    def survivors(self) -> int:
+        """The name that :attr:`survivor_count` had before."""
+        return self.survivor_count
+
+    @property
+    def peak_rss_bytes(self) -> int:
+        """The name that :attr:`process_peak_bytes` had before."""
+        return self.process_peak_bytes
+
+    def __str__(self) -> str:
+        from blindsum.simulation_text import text
+
+        return text(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole report as plain data, without ``mean`` and ``sum``.
@@ -254,16 +325,16 @@ class SimulationResult(Comparable, Shown):
         )
         error = None if self.max_abs_error is None else f"{self.max_abs_error:.2e}{clipping}"
         return {
-            "job": f"{self.protocol}, {self.parties} parties, {self.dim} coordinates",
+            "job": f"{self.protocol}, {counted(self.parties, 'party')}, {counted(self.dim, 'coordinate')}",
             "outcome": self.outcome if self.fault is None else f"{self.outcome}: {self.fault}",
-            "survivors": self.survivors if is_sum else None,
+            "survivors": self.survivor_count if is_sum else None,
             "sum": ("exact" if self.exact else "WRONG") if is_sum else None,
             "largest error of the mean": error,
             "metrics": metrics_text(self._report.get("metrics", {})) or None,
             "clipped coordinates": self.clipped or None,
-            "found to lie": ", ".join(f"party {one.party}: {one.test}" for one in self.excluded) or None,
+            "found corrupt": ", ".join(f"party {one.party}: {one.test}" for one in self.excluded) or None,
             "simulated network": f"{self.virtual_seconds:g} s",
-            "seed": self._made_by["scenario"]["seed"],
+            "seed": self.seed,
         }
 
     def _repr_html_(self) -> str:
@@ -307,6 +378,8 @@ def simulated(
             scaled[party] = min(scaled.get(party, factor), factor)
     return SimulationResult(
         **plain,
+        survivor_count=report["survivors"],
+        process_peak_bytes=report["peak_rss_bytes"],
         metrics=values,
         reported=shares,
         clipped=sum(clipped.values()),
@@ -328,6 +401,8 @@ def simulated(
 
 _MADE_HERE = (
     *(
+        "survivor_count",
+        "process_peak_bytes",
         "stages",
         "client_ms",
         "servers",
@@ -344,6 +419,12 @@ _MADE_HERE = (
     *("clipped", "clipped_by_party", "scaled_by_party", "metrics", "reported"),
 )
 """Fields of a result that are not fields of the report, or not as they are there."""
+
+
+def _round(report: Mapping[str, Any]) -> SimulatedRound:
+    made_here = {"survivor_count": report["survivors"], "client_ms": Spread(**report["client_ms"])}
+    names = SimulatedRound.__dataclass_fields__.keys() - made_here.keys()
+    return SimulatedRound(**{name: report[name] for name in names}, **made_here)
 
 
 def _latest_key_setup(latest_first: list[dict[str, Any]]) -> KeySetupReport | None:

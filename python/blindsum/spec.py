@@ -15,6 +15,7 @@ from blindsum.errors import SpecError
 from blindsum.options import ENCODINGS, PROTOCOLS, STEPS, JobArguments, JobFields
 from blindsum.plan import Step
 from blindsum.tables import UNSET, Metric, Parameters, Table, Tensor
+from blindsum.texts import counted
 
 
 @dataclass(frozen=True, init=False)
@@ -208,7 +209,11 @@ class JobSpec(JobFields, Shown):
 
     @property
     def dropouts(self) -> int:
-        """Parties that may be lost in a round of ``parties``: ``dropout`` of them, rounded down."""
+        """The planned dropouts: ``dropout`` of ``parties``, rounded down.
+
+        The protocol chooses its parameters for so many. A round of all parties has a sum as long as
+        :attr:`quorum` survive, so it may lose ``parties - quorum``, which may be more.
+        """
         return int(self._checked["dropouts"])
 
     @property
@@ -269,11 +274,12 @@ class JobSpec(JobFields, Shown):
             **{name: _option_text(value) for name, value in options.items()},
             **said,
             "metrics": ", ".join(f"{one.name} ({one.low:g} to {one.high:g})" for one in self.metrics) or None,
-            "layout": f"{len(self.layout)} tensors" if self.layout else None,
+            "layout": counted(len(self.layout), "tensor") if self.layout else None,
             "adversary": self.adversary,
             "chosen": chosen or None,
-            "a sum needs": f"{self.quorum} survivors",
-            "a round of all may lose": f"{self.dropouts} parties",
+            "a sum needs": counted(self.quorum, "survivor"),
+            "a sum survives the loss of": counted(self.parties - self.quorum, "party"),
+            "planned dropouts": counted(self.dropouts, "party"),
             "bytes of a vector": self.packed_bytes,
             "hash": self.hash,
         }

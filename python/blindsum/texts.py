@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
+import re
+import tomllib
+from typing import Any
 
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 """Byte order marks of UTF-16 and UTF-32."""
@@ -41,3 +46,91 @@ def read(path: str | os.PathLike[str]) -> str:
     """
     with open(path, "rb") as file:
         return decoded(file.read())
+
+
+def counted(number: int, name: str) -> str:
+    """A number of things: ``1 party``, ``3 parties``, ``2 runs``."""
+    if number == 1:
+        return f"1 {name}"
+    plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    return f"{number} {plural}"
+
+
+def unreadable(error: OSError, advice: str = "give the path of one that is there") -> str:
+    """Why a file cannot be read, and what to do, in plain words."""
+    match error:
+        case FileNotFoundError():
+            why = f"there is no such file; {advice}"
+        case IsADirectoryError():
+            why = f"it is a folder; {advice}"
+        case PermissionError():
+            why = "this user may not read it; change its permissions, or give another file"
+        case _:
+            why = error.strerror or str(error)
+    return f"cannot be read: {why}"
+
+
+def in_words(error: OSError) -> str:
+    """An error of a file that nobody has put into words yet."""
+    if error.errno == errno.ENOSPC:
+        return "there is no space left on the disk: make room, or write elsewhere"
+    if error.filename is None:
+        return error.strerror or str(error)
+    match error:
+        case FileNotFoundError():
+            why = "there is no such file or folder; give the path of one that is there"
+        case PermissionError():
+            why = "this user may not use it; change its permissions, or give another path"
+        case _:
+            why = error.strerror or "cannot be used"
+    return f"{os.fsdecode(error.filename)}: {why}"
+
+
+def toml_of(path: str, text: str) -> dict[str, Any]:
+    """The table in a text of TOML, which is the content of a file.
+
+    Raises
+    ------
+    ValueError
+        It is no TOML; the error begins with the file and the line.
+    RecursionError
+        It is nested too deeply.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, line = _apart(str(error), r"(.*) \(at line (\d+), column \d+\)", text)
+        advice = "a line is NAME = VALUE, with texts in quotes"
+        raise ValueError(f"{path}, line {line}: {what}; {advice}") from error
+
+
+def json_of(path: str, text: str, **how: Any) -> Any:
+    """What a text of JSON says, which is the content of a file; ``how`` goes to :func:`json.loads`.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON; the error begins with the file, and the line where there is one.
+    RecursionError
+        It is nested too deeply.
+    """
+    try:
+        return json.loads(text, **how)
+    except json.JSONDecodeError as error:
+        advice = "JSON has names and texts in double quotes, and a comma between two entries"
+        raise ValueError(f"{path}, line {error.lineno}: {_begun_small(error.msg)}; {advice}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _apart(message: str, pattern: str, text: str) -> tuple[str, int]:
+    """What is wrong and in which line; the last one where the message does not say."""
+    found = re.fullmatch(pattern, message)
+    if found is not None:
+        return _begun_small(found[1]), int(found[2])
+    what = message.removesuffix(" (at end of document)")
+    return f"{_begun_small(what)} at the end of the file", max(len(text.splitlines()), 1)
+
+
+def _begun_small(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -32,6 +32,9 @@ def flatten(arrays: Tree, dtype: type[np.floating[Any]] = np.float32) -> Floats:
     tuples, and single numbers. JSON writes 1 for 1.0, and the values must not decide which coordinates
     there are. Tensors that require a gradient are taken without it. Two names of one tensor are two entries.
 
+    The update of a job that adds (``model_update="add"``) is the difference that training made:
+    ``flatten(net.state_dict()) - rnd.model``.
+
     Parameters
     ----------
     arrays

@@ -145,7 +145,7 @@ def test_simulate_with_bounds_from_earlier_rounds(command):
         (["--drop-at", "input"], ["STAGE:COUNT"]),
         (["--nonsense"], ["--nonsense", "--help"]),
         (["--dim", "1.5"], ["dim", "whole number"]),
-        (["--protocol", "flashe", "--density", "nan"], ["0 < density = NaN"]),
+        (["--protocol", "flashe", "--density", "nan"], ["density is NaN and must be above 0"]),
         (["--density", "0.5"], ["density", "plain"]),
         (["--protocol", "flashe", "--masking", "triple"], ["masking", "cheaper"]),
         (["--protocol", "flashe", "--key-rounds", "-1"], ["key_rounds"]),

@@ -68,7 +68,8 @@ def test_a_job_shows_what_was_said_and_what_follows():
     assert "<b>" in found["encoding"]
     assert (found["parties"], found["dim"], found["hash"]) == ("100", "1000", spec.hash)
     assert found["a sum needs"] == f"{spec.quorum} survivors"
-    assert found["a round of all may lose"] == "10 parties"
+    assert found["a sum survives the loss of"] == f"{100 - spec.quorum} parties"
+    assert found["planned dropouts"] == "10 parties"
     assert f"threshold {spec.chosen['threshold']}" in found["chosen"]
 
 

@@ -404,7 +404,10 @@ def test_the_readme_shows_the_recorded_demo():
 
 
 def test_the_readme_is_short():
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 150
+    # Tables and recorded output are as wide as they are.
+    assert [line for line in lines if len(line) > 118 and line[0] not in "|│┃!"] == []
 
 
 def test_the_site_has_every_page_in_its_navigation():

@@ -125,7 +125,7 @@ def test_files_that_are_none_are_refused(tmp_path, monkeypatch):
         assert str(caught.value).startswith(f"{tmp_path / name}: ")
         assert text in str(caught.value)
     for name in ("none.csv", "none.json"):
-        with pytest.raises(bs.InputError, match="cannot be read: No such file"):
+        with pytest.raises(bs.InputError, match="cannot be read: there is no such file"):
             bs.simulate_again(tmp_path / name)
     monkeypatch.setattr(repeats, "find_spec", lambda _: None)
     with pytest.raises(bs.InputError, match="needs pyarrow, which is not installed: give the CSV"):
@@ -166,7 +166,7 @@ def test_a_report_says_everything_that_repeats_it(report):
             {"drop_at": ["unmask:1"], "rounds": 3, "seed": 5, "threads": 2},
         ),
         ({"protocol": "flashe", "parties": 5}, {"drop_at": {"deliver-key": 1}, "rounds": 3, "latency": 0.1}),
-        ({"protocol": "pss-malicious", "parties": 20}, {"liars": 2, "lie": "out-of-bound"}),
+        ({"protocol": "pss-malicious", "parties": 20}, {"malicious": 2, "misbehaviour": "out-of-bound"}),
         ({"protocol": "mpc3", "parties": 6}, {"drop": 0.3}),
         ({"protocol": "secagg", "parties": 8}, {"drop": 0.9}),
     ],

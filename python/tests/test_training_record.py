@@ -94,7 +94,7 @@ def test_a_file_that_is_no_record_says_where(lines, said, tmp_path):
 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path):
-    with pytest.raises(bs.InputError, match="cannot be read: No such file"):
+    with pytest.raises(bs.InputError, match="cannot be read: there is no such file"):
         bs.TrainingRecord.from_jsonl(tmp_path / "none")
     (tmp_path / "wide").write_text("x", encoding="utf-16")
     with pytest.raises(bs.InputError, match="UTF-16"):

@@ -85,7 +85,7 @@ impl FromStr for LieKind {
         found.copied().ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|kind| kind.name()).collect();
             SimError::scenario(
-                "lie",
+                "misbehaviour",
                 format!("{text:?} must be one of {}", names.join(", ")),
             )
         })
@@ -116,25 +116,28 @@ impl Liars {
         let spec = job.spec();
         if spec.protocol.name() != ProtocolName::PssMalicious {
             let rule = format!(
-                "{} has no liars: only pss-malicious finds them",
+                "{} does not find corrupt parties: take pss-malicious, or leave them out",
                 spec.protocol.name()
             );
-            return Err(SimError::scenario("liars", rule));
+            return Err(SimError::scenario("malicious", rule));
         }
         if self.count as usize > parties {
-            let rule = format!("liars = {} <= parties = {parties}", self.count);
-            return Err(SimError::scenario("liars", rule));
+            let rule = format!(
+                "malicious is {} and must be at most parties = {parties}",
+                self.count
+            );
+            return Err(SimError::scenario("malicious", rule));
         }
         if OF_NORM.contains(&self.kind) && job.encoding().squared_norm().is_none() {
             let rule = format!(
                 "{} needs a job with max_norm: nothing is said of norms without",
                 self.kind
             );
-            return Err(SimError::scenario("lie", rule));
+            return Err(SimError::scenario("misbehaviour", rule));
         }
         if self.kind == LieKind::Equivocator && spec.adversary != Adversary::Active {
             let rule = "equivocator needs adversary = active: a semi-honest coordinator tells all the same";
-            return Err(SimError::scenario("lie", rule));
+            return Err(SimError::scenario("misbehaviour", rule));
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use crate::SimError;
+
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -19,3 +21,11 @@ pub struct Progress {
 
 /// What is called with the progress of a run; it may stop it.
 pub(crate) type ProgressFn<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + Send + 'a;
+
+/// Tells how far the run is, and ends it where it is to stop.
+pub(crate) fn look(told: &mut ProgressFn<'_>, so_far: &Progress) -> Result<(), SimError> {
+    match told(so_far) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(SimError::Cancelled),
+    }
+}

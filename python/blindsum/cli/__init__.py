@@ -36,7 +36,7 @@ SUBCOMMANDS = {
     "backup": "copy a coordinator's store, also while it is used",
     "audit": "verify and show the audit trail of a coordinator",
     "pki": "make, show, renew and revoke certificates",
-    "bench": "measure rounds and kernels against the targets",
+    "bench": "measure rounds and kernels against the targets (in a clone)",
 }
 
 
@@ -108,6 +108,7 @@ def _run(words: list[str]) -> int:
         InputError,
         RoundAborted,
     )
+    from blindsum.texts import in_words
 
     try:
         _refuse_bytes(words)
@@ -121,8 +122,10 @@ def _run(words: list[str]) -> int:
         return _complain(error, EXIT_ABORT)
     except BrokenPipeError:
         raise
-    except (BlindsumError, OSError) as error:
+    except BlindsumError as error:
         return _complain(error, EXIT_FAILED)
+    except OSError as error:
+        return _complain(in_words(error), EXIT_FAILED)
 
 
 def _refuse_bytes(words: Sequence[str]) -> None:
@@ -167,7 +170,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _complain(error: Exception, status: int) -> int:
+def _complain(error: Exception | str, status: int) -> int:
     text = " ".join(str(error).split()) or type(error).__name__
     print(f"blindsum: error: {text}", file=sys.stderr)
     return status

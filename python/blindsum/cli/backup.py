@@ -11,7 +11,7 @@ example:
   blindsum backup --store job.sqlite --out backup.sqlite
 
 The copy is the store as it was at one moment; a coordinator can be started with it. Do not copy the file in
-another way while it is used. What to heed before an older copy is used again: docs/operations.md.
+another way while it is used. Before you use an older copy again, read "Back up" in docs/operations.md.
 """
 
 

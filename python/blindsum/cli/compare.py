@@ -29,7 +29,7 @@ pyarrow). Ctrl-C keeps the rows that are done; the same command goes on with the
 impossible, or end without a sum, have rows that say why.
 
 exit status: 0 every run has a row, and every sum is right, 1 a run failed by an error or has a WRONG sum,
-2 wrong arguments, or a folder of another grid, 130 interrupted
+or no run at all is possible, 2 wrong arguments, or a folder of another grid, 130 interrupted
 """
 
 
@@ -121,6 +121,8 @@ def compare(options: argparse.Namespace, grid: Mapping[str, Any]) -> int:
                 )
                 raise
     _show(table, options.out)
+    if all(row["outcome"] == "impossible" for row in table.rows):
+        return EXIT_FAILED
     failed = any(
         row["outcome"] == "error" or (row["outcome"] == "sum" and not row["exact"]) for row in table.rows
     )
@@ -130,13 +132,14 @@ def compare(options: argparse.Namespace, grid: Mapping[str, Any]) -> int:
 def _show(table: Comparison, out: str) -> None:
     """The summary, and where the files are."""
     from blindsum.comparison import summary
+    from blindsum.texts import counted
 
     header, lines = summary.lines(table.grid, table.rows)
     console.table("medians of each combination", header, lines)
-    for reason in summary.without_sum(table.rows):
-        print(reason)
+    for line in (*summary.rounded_away(table.rows), *summary.without_sum(table.rows)):
+        print(line)
     files = sorted(path.name for path in Path(out).iterdir() if not path.name.startswith("."))
-    print(f"{len(table.rows)} runs; in {out}: {', '.join(files)}")
+    print(f"{counted(len(table.rows), 'run')}; in {out}: {', '.join(files)}")
 
 
 def setting(text: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
 from blindsum.cli.files import check_folder, named
 from blindsum.cli.signals import sigterm_interrupts
+from blindsum.texts import counted
 
 if TYPE_CHECKING:
     from blindsum.demo.run import DemoResult
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from blindsum.demo.plot import check_plots, plot
 
     settings = demo.Settings(options.protocol, options.parties, options.rounds, options.kill, options.seed)
-    title = f"{settings.protocol}, {settings.parties} parties"
+    title = f"{settings.protocol}, {counted(settings.parties, 'party')}"
     check_folder("--out", options.out)
     check_plots()
     with sigterm_interrupts(), console.progress(title, settings.rounds, quiet=options.json) as bar:
@@ -101,7 +102,8 @@ def _show(result: DemoResult, picture: Path) -> None:
         ]
         rows.append(row)
     settings = result.settings
-    title = f"{settings.protocol}, {settings.parties} parties with {_range(result.examples)} examples each"
+    parties = counted(settings.parties, "party")
+    title = f"{settings.protocol}, {parties} with {_range(result.examples)} examples each"
     header = ["round", "accuracy", "plain", "deviation", "survivors", "s", "bytes", "dropped out"]
     console.table(title, header, rows)
     console.table(

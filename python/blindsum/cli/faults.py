@@ -16,9 +16,9 @@ examples:
 
 Each fault is a line: the round, whose fault it is, who says so, what it is. --out writes what shows each to a
 file of its own: the message that the coordinator refused, or the bytes that another party could not use.
-Of who accuses and who is accused one lies; which of them the bytes alone do not tell.
-A store keeps a hundred faults of a job that the coordinator saw itself, and apart from them a hundred claims:
-one for each accuser and accused, with how often it was repeated.
+Where one party accuses another, one of the two says something false. The bytes alone do not show which.
+A store keeps a hundred faults of a job that the coordinator saw itself. It also keeps a hundred claims of
+parties: one for each accuser and accused, with how often it was repeated.
 """
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import tomllib
 from collections.abc import Collection, Iterator
 from typing import Any
 
 from blindsum import _native, texts
-from blindsum.errors import ConfigError
+from blindsum.errors import ConfigError, SpecError
 from blindsum.spec import JobSpec
 
 # Names of flags beside those of their fields.
 ALSO = {"parties": ["--clients"]}
+
+LISTED = "`blindsum spec --schema` says what each of them is"
+"""Where the options of a job are described."""
 
 TOO_DEEP = "is nested too deeply: a job has tables in tables, and lists of these, and nothing deeper"
 """What is wrong with a text that has brackets within brackets without end."""
@@ -51,7 +53,12 @@ def spec_from(options: argparse.Namespace, **defaults: Any) -> JobSpec:
         if not equals:
             raise ConfigError("--set", f"{setting!r} must be OPTION=VALUE")
         settings.append((name, _value(f"--set {name}", text)))
-    return JobSpec.from_settings(settings)
+    try:
+        return JobSpec.from_settings(settings)
+    except SpecError as error:
+        if error.rule.startswith("is unknown"):
+            raise SpecError(error.field, f"{error.rule}; {LISTED}") from error
+        raise
 
 
 def spec_from_file(path: str, argument: str = "--job") -> JobSpec:
@@ -61,16 +68,23 @@ def spec_from_file(path: str, argument: str = "--job") -> JobSpec:
     """
     try:
         text = texts.read(path)
-        fields = _json(text) if path.lower().endswith(".json") else tomllib.loads(text)
     except OSError as error:
-        raise ConfigError(argument, f"{path} cannot be read: {error}") from error
+        raise ConfigError(argument, f"{path} {texts.unreadable(error)}") from error
     except ValueError as error:
-        raise ConfigError(argument, f"{path}: {error}") from error
+        raise ConfigError(argument, f"{path} {error}") from error
+    try:
+        is_json = path.lower().endswith(".json")
+        fields = texts.json_of(path, text, object_pairs_hook=_once) if is_json else texts.toml_of(path, text)
+    except ValueError as error:
+        raise ConfigError(argument, str(error)) from error
     except RecursionError as error:
         raise ConfigError(argument, f"{path} {TOO_DEEP}") from error
     if not isinstance(fields, dict):
         raise ConfigError(argument, f"{path} must hold an object of JobSpec fields")
-    return JobSpec.from_dict(fields)
+    try:
+        return JobSpec.from_dict(fields)
+    except SpecError as error:
+        raise SpecError(error.field, error.rule, path) from error
 
 
 def spec_from_file_alone(options: argparse.Namespace) -> JobSpec:
@@ -117,21 +131,18 @@ def _value(argument: str, text: str) -> Any:
     if not text.startswith(("[", "{")):
         return text
     try:
-        return _json(text)
+        return json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
         raise ConfigError(argument, f"must be JSON, not {text!r}: {error}") from error
     except RecursionError as error:
         raise ConfigError(argument, f"its JSON {TOO_DEEP}") from error
 
 
-def _json(text: str) -> Any:
-    """What JSON says; a name that is said twice is refused, as TOML does."""
-
-    def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields = dict(pairs)
-        if len(fields) < len(pairs):
-            names = [name for name, _ in pairs]
-            raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is said twice")
-        return fields
-
-    return json.loads(text, object_pairs_hook=table)
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table of JSON; a name that is there twice is refused, as TOML does."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice} is there twice; leave one of them out")
+    return fields

@@ -20,6 +20,7 @@ from blindsum.cli.serve import identity_from
 from blindsum.cli.signals import on_hangup, stop_signals
 from blindsum.cli.training import RoundNumber, training_file, training_function
 from blindsum.metrics_text import metrics_text
+from blindsum.texts import counted
 
 if TYPE_CHECKING:
     from blindsum.errors import BlindsumError, InputError, RoundUnknown
@@ -413,7 +414,9 @@ def _say(report: dict[str, Any], as_json: bool) -> None:
         told = metrics_text(report["metrics"])
         more = f"; {told}" if told else ""
         more += _clipping(report["clipped"] or {}) + _left(report["leftover"])
-        print(f"round {report['round']}: sum of {len(report['survivors'])} parties{more}", flush=True)
+        print(
+            f"round {report['round']}: sum of {counted(len(report['survivors']), 'party')}{more}", flush=True
+        )
     elif report["outcome"] == "end":
         print(f"the job is over{_left(report['leftover'])}, which this party has not sent", flush=True)
     elif report["outcome"] == "skipped":

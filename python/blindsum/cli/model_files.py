@@ -23,11 +23,12 @@ def model_in(path: str, option: str) -> Any:
     import numpy as np
 
     from blindsum.errors import ConfigError
+    from blindsum.texts import unreadable
 
     try:
         return np.load(path, allow_pickle=False)
     except OSError as error:
-        raise ConfigError(option, f"{path} cannot be read: {error}") from error
+        raise ConfigError(option, f"{path} {unreadable(error)}") from error
     except MemoryError as error:
         rule = "says that it holds more numbers than fit into memory"
         raise ConfigError(option, f"{path} {rule}; give a model of the job's dim") from error

@@ -15,6 +15,7 @@ from blindsum import pki
 from blindsum.cli import passphrases
 from blindsum.cli.files import named
 from blindsum.pki.index import UNKNOWN
+from blindsum.texts import counted
 
 if TYPE_CHECKING:
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -202,7 +203,7 @@ def _print_fields(fields: dict[str, Any]) -> None:
 
 def _readable(name: str, value: Any) -> str:
     if name in _TIMES:
-        return datetime.fromtimestamp(value, tz=UTC).isoformat(sep=" ")
+        return datetime.fromtimestamp(value, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(value) if isinstance(value, list) else str(value)
@@ -225,7 +226,7 @@ def _revoke(options: argparse.Namespace) -> int:
 
 def _index(options: argparse.Namespace) -> int:
     index = pki.learn(options.folder, options.files, rebuild=options.rebuild, complete=options.complete)
-    print(f"the index of CA {options.folder} has {len(index.entries)} certificates")
+    print(f"the index of CA {options.folder} has {counted(len(index.entries), 'certificate')}")
     if index.unknown_until is not None:
         print(f"certificates that were signed before {date(index.unknown_until)} may be missing")
     return 0

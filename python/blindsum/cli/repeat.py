@@ -14,10 +14,7 @@ from blindsum.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from blindsum.comparison.repeats import Compared, Repetition
-
-MAX_TEXT = 40
-"""Letters of a value in the table; --json has them whole."""
+    from blindsum.comparison.repeats import Repetition
 
 
 def repeat(options: argparse.Namespace, given: Sequence[str]) -> int:
@@ -52,20 +49,6 @@ def file_and_row(text: str) -> tuple[str, int | None]:
 
 
 def _show(found: Repetition) -> None:
-    rows = [_line(value) for value in found.values]
-    console.table("what the same job and seed must give again", ["value", "in the file", "now", ""], rows)
-    if found.version_before != found.version_now:
-        print(f"the file is of version {found.version_before}, and this is {found.version_now}")
-    if found.same:
-        print("the same again")
-    else:
-        print(f"DIFFERENT: {', '.join(found.differing)}")
-
-
-def _line(value: Compared) -> list[str]:
-    return [value.name, _text(value.before), _text(value.now), "" if value.same else "differs"]
-
-
-def _text(value: object) -> str:
-    text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+    console.table(*found.table())
+    for line in found.verdict():
+        print(line)

@@ -69,12 +69,12 @@ A page for people, who give the token of a file (docs/dashboard.md):
   blindsum serve --job job.toml --ca ca.pem --identity agg --dashboard 127.0.0.1:9091 \\
     --dashboard-token-file token
 
-Of a flashe job the coordinator learns neither sums nor models: rounds that give parties the key are shown
-as key set-ups, and a party writes the final model (blindsum join --out).
+In a flashe job the coordinator learns neither sums nor models. A party writes the final model (blindsum
+join --out). Rounds that give the parties the key are shown as key set-ups.
 
-With --json one JSON object per line: {{"event": "ready", "address", "hosts", "metrics"}},
-{{"event": "status", ...}} after every change, at last {{"event": "stopped"}}. Where nobody reads them, the
-oldest of them are dropped.
+With --json it prints one JSON object a line: {{"event": "ready", "address", "hosts", "metrics"}} at first,
+{{"event": "status", ...}} after every change, {{"event": "stopped"}} at the end. If nobody reads them, the
+oldest ones are dropped.
 
 SIGTERM drains: the round under way ends, none begins, and the coordinator stops, after --limit
 drain_deadline=SECONDS (default: the job's input_deadline) at the latest. A second SIGTERM, or SIGINT
@@ -82,12 +82,12 @@ drain_deadline=SECONDS (default: the job's input_deadline) at the latest. A seco
 reads the certificate, its key, the CA and the revocation list again, which also happens by itself when one
 changes. `blindsum status`, `model` and `backup` read the store meanwhile. See docs/operations.md.
 
-A job in the store goes on from the store's model; --model is for the first start, and a later one warns
-that it is not used.
+A job that is in the store goes on from the store's model. --model counts at the first start only; a later
+start warns that it is not used.
 
-When the job is done it stays for parties that were lost in the last round, and for survivors that have
-not confirmed the result, up to --limit farewell=30 seconds. With --store it can be started again for those
-that come later.
+When the job is done, the coordinator stays for parties that were lost in the last round and for survivors
+that have not confirmed the result, at most --limit farewell=30 seconds. With --store you can start it again
+for parties that come later.
 
 exit status: 0 the job is over, or it was stopped by a signal, 1 the job failed or the system did, 2 wrong
 arguments or credentials, 130 a second signal came while it stopped

@@ -12,13 +12,11 @@ from blindsum.cli.files import named
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.jobs import add_spec_arguments, flags_of_job, spec_from, spec_from_file_alone
 from blindsum.cli.repeat import repeat
-from blindsum.lies import LIES
-from blindsum.metrics_text import metrics_text
+from blindsum.misbehaviours import MISBEHAVIOURS
+from blindsum.texts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from blindsum.simulation_result import KeySetupReport, ServerReport, SimulationResult
+    from blindsum.simulation_result import SimulationResult
     from blindsum.spec import JobSpec
 
 EXAMPLES = """\
@@ -29,7 +27,7 @@ examples:
   blindsum simulate --protocol secagg --clients 20 --dim 1000 --bits 64
   blindsum simulate --protocol flashe --parties 10 --dim 1e5 --drop-at deliver-key:1 --rounds 5
   blindsum simulate --protocol mpc3 --rule fltrust --parties 16 --dim 1000
-  blindsum simulate --protocol pss-malicious --parties 20 --dim 1000 --liars 2 --lie out-of-bound
+  blindsum simulate --protocol pss-malicious --parties 20 --dim 1000 --malicious 2 --misbehaviour non-bit
   blindsum simulate --job job.toml --drop 0.1
   blindsum simulate --protocol secagg+ --parties 5 --dim 10 --faults 1e5 --seed 1
   blindsum simulate --protocol secagg --parties 20 --dim 1000 --json > run.json
@@ -44,13 +42,31 @@ exit status: 0 there is a sum and it is right, or a repetition gave the same, 1 
 without one (the fault is named) or a campaign broke a promise
 """
 
+COUNTS = {
+    "steps": "events: a frame came, a task ended, a machine was started",
+    "episodes": "jobs from beginning to end",
+    "rounds": "rounds with a result",
+    "results": "results that parties were told",
+    "kills": "machines that were killed",
+    "cuts": "connections that broke, also between servers",
+    "ended": "sessions of parties that ended by themselves",
+    "rollbacks": "parties and servers that came back with records of an earlier time",
+    "restored": "coordinators that came back with a store of an earlier time",
+    "lies": "messages in which a corrupt member said something false",
+    "shown": "faults that were kept with their evidence",
+    "leases": "leases of parties that ran out, or were lost",
+    "releases": "results that the second and third server of mpc3 recorded before they opened them",
+    "spoilt": "rounds without a result where the only fault was a corrupt member",
+}
+"""What the numbers of a campaign count."""
+
 # Flags for rounds that campaigns have no use for, and what they are where they are not given.
 ROUNDS_ONLY: dict[str, object] = {
     "rounds": 1,
     "drop": 0.0,
     "drop_at": [],
     "latency": 0.0,
-    "liars": 0,
+    "malicious": 0,
     "threads": 1,
 }
 
@@ -95,17 +111,19 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="what every message takes in virtual time, also between servers (default 0)",
     )
     parser.add_argument(
+        "--malicious",
         "--liars",
         type=int,
         default=0,
-        metavar="K",
-        help="corrupt parties that send false values (default 0), for pss-malicious",
+        metavar="N",
+        help="corrupt parties that misbehave (default 0), for pss-malicious; --liars is the older name",
     )
     parser.add_argument(
+        "--misbehaviour",
         "--lie",
         default="mixed",
         metavar="KIND",
-        help=f"the kind of false values: {', '.join(LIES)} (default mixed)",
+        help=f"what they do: {', '.join(MISBEHAVIOURS)} (default mixed); --lie is the older name",
     )
     parser.add_argument("--seed", type=int, default=0, help="of every random number (default 0)")
     parser.add_argument(
@@ -113,7 +131,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=_steps,
         metavar="N",
         help="in place of rounds, whole jobs in which machines are killed, connections break, backups come "
-        "back and members lie, until N things have happened, e.g. 1e5; --seed is that of the first job",
+        "back and corrupt members misbehave, until N things have happened, e.g. 1e5; --seed is the first job's",
     )
     parser.add_argument(
         "--repeat",
@@ -129,21 +147,22 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Simulate and report."""
     from blindsum.simulation import simulate
+    from blindsum.simulation_text import wrong_rounds
 
     if options.repeat is not None:
         return repeat(options, _said_of_simulation(options))
     spec = spec_from(options) if options.job is None else spec_from_file_alone(options)
     if options.faults is not None:
         return _campaign(spec, options)
-    named = named_as_flags(*ROUNDS_ONLY, "seed")
+    named = named_as_flags(*ROUNDS_ONLY, "misbehaviour", "seed")
     with named, console.progress("simulating", options.rounds, quiet=options.json) as bar:
         result = simulate(
             spec,
             drop=options.drop,
             drop_at=options.drop_at,
             latency=options.latency,
-            liars=options.liars,
-            lie=options.lie,
+            malicious=options.malicious,
+            misbehaviour=options.misbehaviour,
             rounds=options.rounds,
             seed=options.seed,
             threads=options.threads,
@@ -152,8 +171,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(result.to_dict()))
     else:
-        _show(result, spec)
-    if _wrong_rounds(result):
+        _show(result, options.drop)
+    if wrong_rounds(result):
         return EXIT_FAILED
     return EXIT_SUM if result.outcome == "sum" else EXIT_ABORT
 
@@ -161,7 +180,7 @@ def run(options: argparse.Namespace) -> int:
 def _said_of_simulation(options: argparse.Namespace) -> list[str]:
     """Flags that say what is simulated, where they are given."""
     defaults = {name: value for name, value in ROUNDS_ONLY.items() if name != "threads"}
-    defaults |= {"seed": 0, "lie": "mixed", "faults": None, "job": None}
+    defaults |= {"seed": 0, "misbehaviour": "mixed", "faults": None, "job": None}
     names = [name for name, default in defaults.items() if getattr(options, name) != default]
     return [*(f"--{name.replace('_', '-')}" for name in names), *flags_of_job(options)]
 
@@ -207,124 +226,21 @@ def _campaign(spec: JobSpec, options: argparse.Namespace) -> int:
         print(json.dumps(dataclasses.asdict(tally)))
     else:
         for name, value in dataclasses.asdict(tally).items():
-            print(f"{name:>10} {value}")
+            print(f"{name:>10} {value:>9}  {COUNTS[name]}")
         print("every promise was kept")
     return EXIT_SUM
 
 
-def _wrong_rounds(result: SimulationResult) -> list[int]:
-    """Numbers of the rounds, from 1 on, whose sum is not that of the updates."""
-    report = result.to_dict()
-    rounds = report.get("rounds") or [report]
-    return [
-        number
-        for number, round_ in enumerate(rounds, 1)
-        if round_["outcome"] == "sum" and not round_["exact"]
-    ]
+def _show(result: SimulationResult, drop: float) -> None:
+    """What ``print(result)`` prints, in tables of the terminal."""
+    from blindsum.comparison.grid import dropped
+    from blindsum.simulation_text import parts
 
-
-def _show(result: SimulationResult, spec: JobSpec) -> None:
-    from blindsum.options import Integers
-
-    setup = result.key_setup
-    if setup is not None:
-        _show_costs("key set-up", setup, "set-up")
-        if setup.fault is None:
-            print(f"{setup.holders} of {result.parties} parties hold the key of the job")
+    for part in parts(result):
+        if isinstance(part, str):
+            print(part)
         else:
-            print(f"the key set-up failed: {setup.fault}")
-    title = f"{result.protocol}, {result.parties} parties, {result.dim} coordinates"
-    _show_costs(title, result, "round")
-    if result.servers:
-        _show_servers(result.servers)
-    if result.outcome == "sum":
-        error = 0.0 if result.max_abs_error is None else result.max_abs_error
-        exact = "exact" if result.error_bound is None else f"as in the clear within {result.error_bound:.2e}"
-        exact = exact if result.exact else "WRONG"
-        # Of integers the sum is asked for; that their mean is rounded to a double is no loss of the protocol.
-        mean = "" if isinstance(spec.encoding, Integers) else f", largest error of the mean {error:.2e}"
-        what = "sum" if result.error_bound is None else "result"
-        print(f"{what} of {result.survivors} survivors: {exact}{mean}")
-        if result.metrics:
-            print(f"metrics: {metrics_text(result.to_dict()['metrics'])}")
-        _show_clipping(result, spec)
-        _show_leftovers(result)
-    else:
-        print(f"no sum: {result.fault}")
-    for one in result.excluded:
-        if one.evidence:
-            print(f"party {one.party} has lied: {one.test}, shown by {len(one.evidence) // 2} bytes")
-        else:
-            print(f"party {one.party} showed nothing to those who accuse it, or was lost: {one.test}")
-    if "rounds" in result.to_dict() and (wrong := _wrong_rounds(result)):
-        print(f"rounds with a WRONG sum: {', '.join(map(str, wrong))}")
-    chosen = ", ".join(f"{name} {value}" for name, value in spec.chosen.items())
-    if chosen:
-        print(f"chosen: {chosen}")
-    print(f"peak memory {console.bytes_text(result.peak_rss_bytes)}")
-
-
-def _show_clipping(result: SimulationResult, spec: JobSpec) -> None:
-    """A line on what clipping cut off, where it did."""
-    changed = len({*result.clipped_by_party, *result.scaled_by_party})
-    if not changed:
-        return
-    ways = []
-    if result.scaled_by_party:
-        ways.append(f"multiplied by {min(result.scaled_by_party.values()):.3g} or more")
-    if result.clipped:
-        ways.append(f"clipped, {result.clipped} coordinates")
-    what = " and ".join(ways)
-    error = result.max_abs_error_unclipped
-    cost = "" if error is None else f"; error of the mean against unclipped updates {error:.2e}"
-    norm = getattr(spec.encoding, "max_norm", 0.0)
-    bounds = f"clip = {spec.clip:g}" + (f", max_norm = {norm:g}" if norm else "")
-    print(f"updates of {changed} parties were {what} ({bounds}){cost}")
-
-
-def _show_leftovers(result: SimulationResult) -> None:
-    """A line on what parties have not sent yet, where rounds are sparse."""
-    if result.leftovers:
-        norm = max(left.norm for left in result.leftovers)
-        coordinates = max(left.coordinates for left in result.leftovers)
-        print(f"left over at a party: norm {norm:.3g} in {coordinates} coordinates at most")
-
-
-def _show_servers(servers: Sequence[ServerReport]) -> None:
-    """A table of servers."""
-    rows = [
-        [
-            server.name,
-            console.ms_text(server.server_ms),
-            console.bytes_text(server.received_bytes),
-            console.bytes_text(server.sent_bytes),
-            str(server.server_rounds),
-        ]
-        for server in servers
-    ]
-    console.table("servers", ["server", "ms", "received", "sent", "rounds between servers"], rows)
-
-
-def _show_costs(title: str, costs: SimulationResult | KeySetupReport, whole: str) -> None:
-    """A table of stages, and a row called ``whole``."""
-    rows = [
-        [
-            stage.name,
-            f"{console.ms_text(stage.client_ms.median)} / {console.ms_text(stage.client_ms.max)}",
-            console.ms_text(stage.server_ms),
-            f"{console.bytes_text(stage.up_bytes.median)}",
-            f"{console.bytes_text(stage.down_bytes.median)}",
-        ]
-        for stage in costs.stages
-    ]
-    rows.append(
-        [
-            whole,
-            f"{console.ms_text(costs.client_ms.median)} / {console.ms_text(costs.client_ms.max)}",
-            console.ms_text(costs.server_ms),
-            console.bytes_text(costs.up_bytes_per_party),
-            console.bytes_text(costs.down_bytes_per_party),
-        ]
-    )
-    header = ["stage", "party ms (median / max)", "coordinator ms", "up per party", "down per party"]
-    console.table(title, header, rows)
+            console.table(*part)
+    if drop > 0 and dropped(result.parties, drop) == 0:
+        parties = counted(result.parties, "party")
+        print(f"no party dropped out: drop {drop:g} of {parties} is 0, rounded down")

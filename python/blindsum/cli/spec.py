@@ -35,17 +35,20 @@ def run(options: argparse.Namespace) -> int:
     """Print."""
     from blindsum import _native
     from blindsum.cli.jobs import spec_from_file
+    from blindsum.texts import counted
 
     if options.schema:
         print(json.dumps(json.loads(_native.job_schema()), indent=2, ensure_ascii=False))
         return EXIT_SUM
     spec = spec_from_file(options.job, "JOB")
     if options.json:
-        names = ("hash", "quorum", "least_roster", "chosen", "server_memory", "memory")
+        names = ("hash", "quorum", "least_roster", "dropouts", "chosen", "server_memory", "memory")
         print(json.dumps({"spec": spec.to_dict()} | {name: getattr(spec, name) for name in names}))
         return EXIT_SUM
     print(f"# hash {spec.hash}")
-    print(f"# a sum is of at least {spec.quorum} of {spec.parties} parties")
+    print(f"# a sum is of at least {spec.quorum} of {counted(spec.parties, 'party')}")
+    lost, planned = counted(spec.parties - spec.quorum, "party"), counted(spec.dropouts, "party")
+    print(f"# a round of all has a sum also if {lost} are lost; planned dropouts: {planned}")
     if spec.least_roster > spec.quorum:
         print(f"# a round begins with at least {spec.least_roster}")
     for name, number in spec.chosen.items():

@@ -7,14 +7,15 @@ import json
 
 from blindsum.cli.files import named
 from blindsum.metrics_text import metrics_text
+from blindsum.texts import counted
 
 EXAMPLES = """\
 examples:
   blindsum status --store job.sqlite
   blindsum status --store job.sqlite --json
 
-That a job is running says that it is not over; whether a coordinator runs it now is not in the store. The
-stage of the round under way, and who is awaited, tells `blindsum admin describe` from the coordinator itself.
+"running" means that the job is not over. The store does not say whether a coordinator runs it now.
+`blindsum admin describe` asks the coordinator itself for the stage of the round and for whom it waits.
 """
 
 
@@ -45,14 +46,14 @@ def run(options: argparse.Namespace) -> int:
         )
         latest = job["round"]
         if job["state"] == "running" and (latest is None or latest["state"] != "running"):
-            print(f"  a round begins when at least {job['min_parties']} parties are here")
+            print(f"  a round needs at least {counted(job['min_parties'], 'party')}")
         if job["held"]:
             print(f"  {job['held']}")
         if job["reason"]:
             print(f"  failed: {job['reason']}")
         if latest is not None:
             reason = f": {latest['reason']}" if latest["reason"] else ""
-            parties = f", {len(latest['parties'])} parties" if latest["parties"] else ""
+            parties = f", {counted(len(latest['parties']), 'party')}" if latest["parties"] else ""
             print(f"  round {latest['number']}: {latest['state']}{reason}{parties}")
         if job["metrics"]:
             print(f"  metrics of round {job['metrics']['round']}: {metrics_text(job['metrics']['metrics'])}")

@@ -16,6 +16,11 @@ def job_name(names: Sequence[str], asked: str | None) -> str:
         The store has no such job, or several and none is named.
     """
     name = names[0] if asked is None and len(names) == 1 else asked
-    if name is None or name not in names:
-        raise ConfigError("--job", f"give one of the store's jobs: {', '.join(names) or 'it has none'}")
-    return name
+    if name is not None and name in names:
+        return name
+    what = "the store has no job" if not names else f"give one of the store's jobs: {', '.join(names)}"
+    if asked is not None and names:
+        what = f"the store has no job {asked!r}; {what}"
+    elif not names:
+        what += "; `blindsum serve --store` makes one when it starts"
+    raise ConfigError("--job", what)

@@ -62,12 +62,31 @@ def imported(option: str, text: str, folder: str | os.PathLike[str] = ".") -> Ca
         There is none, or its module cannot be imported: the error says why and in which line of it.
     """
     name, function = split(option, text, "MODULE:FUNCTION, e.g. training:step")
-    found = getattr(module(option, name, folder), function, None)
+    home = module(option, name, folder)
+    found = getattr(home, function, None)
     if not callable(found):
         what = "has no function" if found is None else f"has no function but a {type(found).__name__} called"
-        raise ConfigError(option, f"module {name} {what} {function}")
+        raise ConfigError(option, f"module {name} {what} {function}; {_functions_of(home)}")
     made: Callable[..., Any] = found
     return made
+
+
+MOST_NAMES = 12
+"""Functions of a module that an error lists."""
+
+
+def _functions_of(module: Any) -> str:
+    """The functions that a module defines itself, for an error."""
+    name = module.__name__
+    own = [
+        text
+        for text, value in vars(module).items()
+        if callable(value) and not text.startswith("_") and getattr(value, "__module__", None) == name
+    ]
+    if not own:
+        return "it defines none: write one there"
+    more = f" and {len(own) - MOST_NAMES} more" if len(own) > MOST_NAMES else ""
+    return f"it has {', '.join(own[:MOST_NAMES])}{more}"
 
 
 def training_file(text: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import numbers
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -121,6 +122,10 @@ class Grid:
             repeat=repeat,
             seed=checks.setting("seed", seed, 0, checks.SEEDS - repeat + 1),
         )
+        for text in grid.protocol:
+            name, _ = read_protocol(text)
+            for option, _ in grid.settings:
+                _refuse_foreign(f"settings.{option}", option, name)
         if len(grid) > MAX_RUNS:
             raise ConfigError(
                 "grid",
@@ -206,6 +211,7 @@ def _protocol(field: str, value: object) -> str:
                 "must be NAME or NAME:OPTION=VALUE with an option of the protocol, e.g. secagg+:neighbours=20"
             )
             raise ConfigError(field, f"{value!r} {rule}")
+        _refuse_foreign(field, option, name)
     return value
 
 
@@ -219,12 +225,31 @@ def _setting(name: str, value: object) -> tuple[str, object]:
     if name not in _options():
         raise ConfigError(
             f"settings.{name}",
-            "is no option of a job, a protocol or an encoding: docs/options.md lists them all",
+            "is no option of a job, a protocol or an encoding: `blindsum spec --schema` lists them",
         )
     try:
         return name, json.loads(json.dumps(value))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"settings.{name}", f"{value!r} must be a number, a text or a list") from error
+
+
+def _refuse_foreign(field: str, option: str, protocol: str) -> None:
+    """Refuse an option of other protocols alone: every run with it would be impossible."""
+    schema = json.loads(_native.job_schema())
+    tables = {place: set(table["properties"]) for place, table in schema["$defs"].items() if "." in place}
+    owners = [place.partition(".")[2] for place, names in tables.items() if option in names]
+    elsewhere = option in schema["properties"] or any(
+        option in names for place, names in tables.items() if place.startswith("encoding.")
+    )
+    if elsewhere or protocol in owners:
+        return
+    rule = f"{option} is an option of {', '.join(owners)}, not of {protocol}"
+    raise ConfigError(field, f"{rule}: give it with a protocol that has it, as in {owners[0]}:{option}=VALUE")
+
+
+def dropped(parties: int, drop: float) -> int:
+    """How many of so many parties a fraction is: rounded down, as the core does."""
+    return math.floor(parties * drop + 1e-9)
 
 
 def _options() -> set[str]:

@@ -12,6 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from blindsum import _native, checks, texts
+from blindsum.cli.console import plain_table
 from blindsum.comparison.columns import REPEATABLE, Row, read_csv
 from blindsum.comparison.runs import SHORT_OF_MEMORY, impossible, measured, of_job
 from blindsum.errors import ConfigError, InputError, SpecError
@@ -23,6 +24,7 @@ CHANGING = ("client_ms", "server_ms", "peak_rss_bytes", "origin", "threads", "sc
 """Names in a report whose values are others every time, or are no results."""
 
 SCENARIO = ("drop", "drop_at", "latency", "liars", "lie", "rounds", "seed")
+_ARGUMENTS = {"liars": "malicious", "lie": "misbehaviour"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,32 @@ class Repetition:
     def same(self) -> bool:
         """Whether none differs."""
         return not self.differing
+
+    def table(self) -> tuple[str, list[str], list[list[str]]]:
+        """The values as a table: title, header and rows. Long values are cut."""
+        rows = [
+            [value.name, _cell(value.before), _cell(value.now), "" if value.same else "differs"]
+            for value in self.values
+        ]
+        return "what the same job and seed must give again", ["value", "in the file", "now", ""], rows
+
+    def verdict(self) -> list[str]:
+        """Whether it is the same, in words, and which versions were compared."""
+        versions = f"the file is of version {self.version_before}, and this is {self.version_now}"
+        end = "the same again" if self.same else f"DIFFERENT: {', '.join(self.differing)}"
+        return [end] if self.version_before == self.version_now else [versions, end]
+
+    def __str__(self) -> str:
+        return "\n".join([plain_table(*self.table()), *self.verdict()])
+
+
+MAX_TEXT = 40
+"""Letters of a value in a table."""
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
 def simulate_again(
@@ -162,7 +190,7 @@ def _report_again(
         )
     if scenario["updates"] == "random" and updates is not None:
         raise InputError(f"updates: {file} is of random updates; leave updates and weights out")
-    arguments = {name: scenario[name] for name in SCENARIO}
+    arguments = {_ARGUMENTS.get(name, name): scenario[name] for name in SCENARIO}
     spec = JobSpec.from_dict(before["spec"])
     result = simulate(spec, updates, weights=weights, **arguments, threads=threads, progress=progress)
     now = json.loads(json.dumps(result.to_dict()))
@@ -183,9 +211,7 @@ def _read_report(file: Path) -> Mapping[str, Any]:
     try:
         report = json.loads(texts.read(file))
     except OSError as error:
-        raise InputError(
-            f"{file}: cannot be read: {error.strerror}; give the file of a simulation"
-        ) from error
+        raise InputError(f"{file}: {texts.unreadable(error, 'give the file of a simulation')}") from error
     except ValueError as error:
         raise InputError(
             f"{file}: is no JSON ({error}); give the output of `blindsum simulate --json`"
@@ -210,9 +236,7 @@ def _read_rows(file: Path) -> list[dict[str, Any]]:
             return _read_parquet(file)
         return read_csv(texts.read(file))
     except OSError as error:
-        raise InputError(
-            f"{file}: cannot be read: {error.strerror}; give the file of a comparison"
-        ) from error
+        raise InputError(f"{file}: {texts.unreadable(error, 'give the file of a comparison')}") from error
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
     except ValueError as error:

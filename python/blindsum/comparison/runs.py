@@ -86,7 +86,7 @@ def _cells(result: SimulationResult) -> dict[str, Any]:
     return {
         "outcome": result.outcome,
         "reason": result.fault,
-        "survivors": result.survivors,
+        "survivors": result.survivor_count,
         "exact": result.exact,
         "max_abs_error": result.max_abs_error,
         "party_ms": result.client_ms.median,
@@ -97,7 +97,7 @@ def _cells(result: SimulationResult) -> dict[str, Any]:
         "down_bytes_per_party": result.down_bytes_per_party,
         **of_setup,
         "virtual_seconds": result.virtual_seconds,
-        "peak_bytes": result.peak_rss_bytes,
+        "peak_bytes": result.process_peak_bytes,
         "stages": plain_json([dataclasses.asdict(stage) for stage in result.stages]),
     }
 

@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from blindsum.cli.console import bytes_text, markdown_table, ms_text
+from blindsum.cli.console import bytes_text, markdown_table, ms_text, plain_table
 from blindsum.comparison.columns import Row
-from blindsum.comparison.grid import AXES, Grid
+from blindsum.comparison.grid import AXES, Grid, dropped
 from blindsum.display import html_table
+from blindsum.texts import counted
 
 AXIS_NAMES = {
     "protocol": "protocol",
@@ -28,7 +29,12 @@ def _seconds(value: float) -> str:
     return f"{value:.3g}"
 
 
+def _count(value: float) -> str:
+    return f"{value:g}"
+
+
 MEASURES = (
+    ("survivors", "survivors", _count),
     ("party_ms", "party ms", ms_text),
     ("coordinator_ms", "coordinator ms", ms_text),
     ("up_bytes_per_party", "up per party", bytes_text),
@@ -59,14 +65,20 @@ def median(rows: Iterable[Row], name: str) -> float | None:
 def lines(grid: Grid, rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
     """Header and lines of the table: the axes that vary, how runs ended, and medians of those with a sum."""
     axes = [name for name in AXES if name == "protocol" or name in grid.varying()]
-    header = [*(AXIS_NAMES[name] for name in axes), "outcome", *(title for _, title, _ in MEASURES)]
+    header = [
+        *(AXIS_NAMES[name] for name in axes),
+        "outcome",
+        "dropped",
+        *(title for _, title, _ in MEASURES),
+    ]
     table = []
     for values, same in combinations(rows).items():
         of_axes = [str(value) for name, value in zip(AXES, values, strict=True) if name in axes]
         summed = [row for row in same if row["outcome"] == "sum"]
         medians = [(median(summed, name), text) for name, _, text in MEASURES]
         cells = ["" if value is None else text(value) for value, text in medians]
-        table.append([*of_axes, outcome(same), *cells])
+        gone = dropped(same[0]["parties"], same[0]["drop"])
+        table.append([*of_axes, outcome(same), str(gone), *cells])
     return header, table
 
 
@@ -87,7 +99,8 @@ def head(grid: Grid, rows: Sequence[Row]) -> list[str]:
     fixed = [f"{AXIS_NAMES[name]} {getattr(grid, name)[0]}" for name in AXES if name not in grid.varying()]
     fixed = [text for text in fixed if not text.endswith(" None")]
     fixed += [f"{name} {value}" for name, value in grid.settings]
-    runs = f"{len(rows)} of {len(grid)} runs, {grid.repeat} of each combination, seeds from {grid.seed}"
+    count = f"{len(rows)} of {counted(len(grid), 'run')}"
+    runs = f"{count}, {grid.repeat} of each combination, seeds from {grid.seed}"
     kinds = [_kind(row) for row in rows]
     counts = ", ".join(f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds))
     found = [f"Runs: {runs}. They ended so: {counts}."]
@@ -99,6 +112,19 @@ def head(grid: Grid, rows: Sequence[Row]) -> list[str]:
         found.append(f"{what}: {'; '.join(values)}{several}.")
     dates = sorted(row["date"] for row in rows)
     return [*found, f"Begun: {dates[0]} to {dates[-1]}."] if dates else found
+
+
+def rounded_away(rows: Iterable[Row]) -> list[str]:
+    """A line for each fraction of parties that is less than one party: nobody dropped out there."""
+    found = {
+        (row["drop"], row["parties"]): True
+        for row in rows
+        if row["drop"] > 0 and dropped(row["parties"], row["drop"]) == 0
+    }
+    return [
+        f"drop {drop:g} of {counted(parties, 'party')} is 0 parties, rounded down: nobody dropped out"
+        for drop, parties in found
+    ]
 
 
 def without_sum(rows: Iterable[Row]) -> list[str]:
@@ -128,15 +154,25 @@ def markdown(grid: Grid, rows: Sequence[Row]) -> str:
         "simulated network, without work; peak memory is that of the run's own process. To repeat a run, "
         "give its number: `blindsum simulate --repeat runs.csv:NUMBER`.",
     ]
+    if notes := rounded_away(rows):
+        parts.append("\n".join(f"* {line}" for line in notes))
     if reasons := without_sum(rows):
         parts += ["## Runs without a sum", "\n".join(f"* {line}" for line in reasons)]
     return "\n\n".join(parts) + "\n"
 
 
+def text(grid: Grid, rows: Sequence[Row]) -> str:
+    """The summary as plain text."""
+    header, table = lines(grid, rows)
+    return "\n".join(
+        [plain_table("medians of each combination", header, table), *rounded_away(rows), *without_sum(rows)]
+    )
+
+
 def html(grid: Grid, rows: Sequence[Row]) -> str:
     """The summary for a notebook."""
     header, table = lines(grid, rows)
-    notes = [*head(grid, rows)[:2], *without_sum(rows)]
+    notes = [*head(grid, rows)[:2], *rounded_away(rows), *without_sum(rows)]
     if len(table) > MAX_SHOWN:
         notes.append(f"{len(table) - MAX_SHOWN} more lines are in to_markdown().")
     return html_table("Comparison", header, table[:MAX_SHOWN], notes)

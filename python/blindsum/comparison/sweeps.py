@@ -14,6 +14,7 @@ from blindsum.comparison.table import Comparison, check_formats
 from blindsum.comparison.workers import Workers
 from blindsum.pki import AnyPath
 from blindsum.tables import Protocol
+from blindsum.texts import counted
 
 OnRuns: TypeAlias = Callable[[int, int, str], object]
 """Called with the runs done, the runs of the grid, and the one that has ended."""
@@ -131,4 +132,5 @@ def cores() -> int:
 
 
 def _named(row: Mapping[str, Any]) -> str:
-    return f"{row['protocol']}, {row['parties']} parties, {row['dim']} coordinates: {row['outcome']}"
+    size = f"{counted(row['parties'], 'party')}, {counted(row['dim'], 'coordinate')}"
+    return f"{row['protocol']}, {size}: {row['outcome']}"

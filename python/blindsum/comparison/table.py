@@ -25,8 +25,8 @@ NEEDS = {"markdown": None, "svg": "matplotlib", "parquet": "pyarrow"}
 class Comparison:
     """A table with one row a run, from :func:`blindsum.sweep`.
 
-    In a notebook it shows its summary. ``pandas.DataFrame(table.rows)`` and ``polars.DataFrame(table.rows)``
-    take it as it is.
+    In a notebook it shows its summary, which ``print(table)`` prints. ``pandas.DataFrame(table.rows)`` and
+    ``polars.DataFrame(table.rows)`` take it as it is.
 
     Attributes
     ----------
@@ -96,6 +96,9 @@ class Comparison:
     def _parquet(self, path: Path) -> list[Path]:
         self.to_parquet(path)
         return [path]
+
+    def __str__(self) -> str:
+        return summary.text(self.grid, self.rows)
 
     def _repr_html_(self) -> str:
         return summary.html(self.grid, self.rows)

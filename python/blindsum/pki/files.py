@@ -8,6 +8,7 @@ from pathlib import Path
 
 from blindsum import _native
 from blindsum.errors import IdentityError
+from blindsum.texts import unreadable
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -29,7 +30,7 @@ def read(path: Path, what: str) -> str:
     try:
         return _native.pem_text(path.read_bytes())
     except OSError as error:
-        raise IdentityError(f"{what} {path}: cannot be read: {error}") from error
+        raise IdentityError(f"{what} {path}: {unreadable(error)}") from error
     except IdentityError as error:
         raise IdentityError(f"{what} {path}: {error}") from error
 

@@ -135,7 +135,7 @@ class _Source:
         try:
             found: Array = np.load(self._folder / text, allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise ConfigError("training.model", f"{text} cannot be read: {error}") from error
+            raise ConfigError("training.model", f"{text} cannot be used: {error}; give a file of numpy.save") from error
         return found
 
 
@@ -191,7 +191,7 @@ def _tables(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         whole = tomllib.loads(texts.read(path))
     except OSError as error:
-        raise ConfigError("FILE", f"{path} cannot be read: {error.strerror}") from error
+        raise ConfigError("FILE", f"{path} {texts.unreadable(error)}") from error
     except ValueError as error:
         raise ConfigError("FILE", f"{path}: {error}") from error
     for name in ("training", "job"):

@@ -67,9 +67,7 @@ def read_record(path: AnyPath) -> dict[str, Any]:
     try:
         lines = texts.read(name).splitlines()
     except OSError as error:
-        raise InputError(
-            f"record {name}: cannot be read: {error.strerror}; give a file of JSON lines"
-        ) from error
+        raise InputError(f"record {name}: {texts.unreadable(error, 'give a file of JSON lines')}") from error
     except ValueError as error:
         raise InputError(f"record {name}: {error}") from error
     if not lines:

@@ -173,7 +173,7 @@ fn wrong_configurations_say_what_and_where() {
         folder.path(),
         &["--set", "jobs.0.dim=0"],
         2,
-        &["1 <= dim = 0"],
+        &["dim is 0 and must be from 1"],
     );
     fails(
         folder.path(),

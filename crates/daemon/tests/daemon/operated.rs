@@ -71,7 +71,7 @@ fn a_hangup_takes_over_new_jobs_and_limits_and_names_what_it_leaves() {
         "not reloaded: limits.connections has changed: start the coordinator again",
         "not reloaded: job a: rounds: 1 → 9: left as it is; `blindsum admin extend a` changes it",
         "not reloaded: listen has changed: start the coordinator again",
-        "not reloaded: job c: job specification: parties: 1 <= parties = 0",
+        "not reloaded: job c: job specification: parties: parties is 0 and must be from 1",
     ] {
         logged(&mut log, text);
     }

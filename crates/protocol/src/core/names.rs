@@ -8,7 +8,7 @@ choice! {
     Adversary {
         /// Coordinator and corrupt parties follow the protocol, and look at all they can.
         SemiHonest = "semi-honest",
-        /// They do whatever they like.
+        /// Coordinator and corrupt parties may deviate from the protocol in any way.
         Active = "active",
     }
 }

@@ -55,17 +55,17 @@ fn case_24_rules_of_every_job() {
             job = "Capital".into() => "job", "a-z";
             job = ".".into() => "job", "not of dots alone";
             job = "..".into() => "job", "not of dots alone";
-            parties = 0 => "parties", "1 <= parties = 0 <= 100000";
-            parties = 100_001 => "parties", "1 <= parties = 100001 <= 100000";
-            min_parties = 31 => "min_parties", "min_parties = 31 <= parties = 30";
-            dim = 0 => "dim", "1 <= dim = 0";
+            parties = 0 => "parties", "parties is 0 and must be from 1 to 100000";
+            parties = 100_001 => "parties", "parties is 100001 and must be from 1 to 100000";
+            min_parties = 31 => "min_parties", "min_parties is 31 and must be at most parties = 30";
+            dim = 0 => "dim", "dim is 0 and must be from 1";
             dim = (1 << 32) + 1 => "dim", "dim = 4294967297 <= 4294967296";
-            corrupt = -0.1 => "corrupt", "0 <= corrupt = -0.1 < 1";
-            corrupt = -0.0 => "corrupt", "0 <= corrupt = -0 < 1";
+            corrupt = -0.1 => "corrupt", "corrupt is -0.1 and must be at least 0 and below 1";
+            corrupt = -0.0 => "corrupt", "corrupt is -0 and must be at least 0 and below 1";
             corrupt = 1.0 => "corrupt", "corrupt = 1 < 1";
             corrupt = f64::NAN => "corrupt", "corrupt = NaN";
             dropout = 1.0 => "dropout", "dropout = 1 < 1";
-            join_deadline = 0.0 => "join_deadline", "0 < join_deadline = 0";
+            join_deadline = 0.0 => "join_deadline", "join_deadline is 0 and must be above 0";
             stage_deadline = 1e6 + 1.0 => "stage_deadline", "stage_deadline = 1000001 <= 1000000";
             input_deadline = f64::NAN => "input_deadline", "input_deadline = NaN";
         }
@@ -86,15 +86,15 @@ fn case_24_rules_of_encodings() {
         clip: 1.0,
     };
     option_refusals! { base(), encoding: Quantised, Quantised::default();
-        bits = 1 => "encoding.bits", "2 <= bits = 1 <= 32";
-        bits = 33 => "encoding.bits", "2 <= bits = 33 <= 32";
-        clip = 0.0 => "encoding.clip", "1e-30 <= clip = 0 <= 1e30";
+        bits = 1 => "encoding.bits", "bits is 1 and must be from 2 to 32";
+        bits = 33 => "encoding.bits", "bits is 33 and must be from 2 to 32";
+        clip = 0.0 => "encoding.clip", "clip is 0 and must be from 1e-30 to 1e30";
         clip = f64::NAN => "encoding.clip", "clip = NaN";
         clip = f64::INFINITY => "encoding.clip", "clip = inf";
-        max_norm = -0.5 => "encoding.max_norm", "0 <= max_norm = -0.5 <= 1e35";
+        max_norm = -0.5 => "encoding.max_norm", "max_norm is -0.5 and must be from 0 to 1e35";
         max_norm = f64::NAN => "encoding.max_norm", "max_norm = NaN";
         max_norm = 1e-5 => "encoding.max_norm", "= 9.650652811988646e-5 < max_norm = 1e-5";
-        max_weight = 0 => "encoding.max_weight", "1 <= max_weight = 0";
+        max_weight = 0 => "encoding.max_weight", "max_weight is 0 and must be at least 1";
         tensors = vec![tensor()] => "encoding.tensors", "= 9 must be dim = 10";
         tensors = vec![named("b", 3), named("a", 2), named("a", 5)] => "encoding.tensors",
             "tensors.2.name = \"a\" must not be the name of tensors.1 too";
@@ -171,8 +171,8 @@ fn rules_of_integers() {
     // Two words each; 30 parties add 5 bits.
     assert_eq!((job.lanes(), job.width().bits()), (20, 37));
     option_refusals! { base(), encoding: Integers, wide();
-        bits = 0 => "encoding.bits", "1 <= bits = 0 <= 64";
-        bits = 65 => "encoding.bits", "1 <= bits = 65 <= 64";
+        bits = 0 => "encoding.bits", "bits is 0 and must be from 1 to 64";
+        bits = 65 => "encoding.bits", "bits is 65 and must be from 1 to 64";
         max_weight = 1 << 30 => "encoding.bits", "ceil(log2(30 * 1073741824)) = 67 <= 64";
     }
     refusals! { base();
@@ -185,9 +185,9 @@ fn rules_of_integers() {
 #[test]
 fn rules_of_sparse_rounds() {
     option_refusals! { good(ProtocolName::Flashe), protocol: Flashe, Flashe::default();
-        density = 0.0 => "protocol.density", "0 < density = 0 <= 1";
-        density = 1.1 => "protocol.density", "0 < density = 1.1 <= 1";
-        density = f64::NAN => "protocol.density", "0 < density = NaN <= 1";
+        density = 0.0 => "protocol.density", "density is 0 and must be above 0 and at most 1";
+        density = 1.1 => "protocol.density", "density is 1.1 and must be above 0 and at most 1";
+        density = f64::NAN => "protocol.density", "density is NaN and must be above 0 and at most 1";
         density_start = 0.5 => "protocol.density_start", "density_start = 0.5 must be left at 1 where density is 1";
         density_steps = 1 => "protocol.density_steps", "density_steps = 1 must be left at 0";
         density_rounds = 2 => "protocol.density_rounds", "density_rounds = 2 must be left at 1";
@@ -218,7 +218,7 @@ fn rules_of_sparse_rounds() {
     option_refusals! { base(), protocol: Flashe, sparse();
         min_contributors = 31 => "protocol.min_contributors", "1 <= min_contributors = 31 <= parties = 30";
         density_start = 0.5 => "protocol.density_start", "must be left at 1 where density_steps is 0";
-        density_rounds = 0 => "protocol.density_rounds", "1 <= density_rounds = 0";
+        density_rounds = 0 => "protocol.density_rounds", "density_rounds is 0 and must be at least 1";
     }
     let falling = || Flashe {
         density_steps: 3,
@@ -284,7 +284,7 @@ fn rules_of_bounds_from_earlier_rounds() {
                 "not be aciq where model_update is none";
         }
         option_refusals! { base(), encoding: Quantised, found();
-            clip = 1e31 => "encoding.clip", "1e-30 <= clip = 1e31 <= 1e30";
+            clip = 1e31 => "encoding.clip", "clip is 1e31 and must be from 1e-30 to 1e30";
         }
     }
     let usual = good(ProtocolName::Plain).validate().unwrap();
@@ -360,14 +360,15 @@ fn case_24_rules_of_secagg() {
             refused(
                 threshold(least - 1),
                 "protocol.threshold",
-                &format!("{least} <= threshold = {} <= ", least - 1),
+                &format!("threshold is {} and must be from {least} to ", least - 1),
             );
             let error = threshold(most + 1).validate().unwrap_err();
             assert_eq!(error.field, "protocol.threshold");
+            let above = format!("threshold is {} and must be ", most + 1);
+            assert!(error.rule.contains(&above), "{error}");
+            let bound = error.rule.split([':', ';']).next();
             assert!(
-                error
-                    .rule
-                    .contains(&format!("threshold = {} <= {most}", most + 1)),
+                bound.is_some_and(|said| said.contains(&format!(" {most}"))),
                 "{error}"
             );
         }
@@ -385,11 +386,14 @@ fn case_24_rules_of_secagg() {
         ..sparse(2)
     };
     for (spec, rule) in [
-        (sparse(30), "neighbours = 30 <= parties - 1 = 29"),
+        (
+            sparse(30),
+            "neighbours is 30 and must be at most parties - 1 = 29",
+        ),
         (odd, "5 * 31 must be even"),
         (
             sparse(2),
-            "active: neighbours = 2 >= min(16, parties - 1) = 16",
+            "neighbours is 2 and must be at least 16 where adversary = active",
         ),
         (semi_honest, "falls apart with probability"),
     ] {

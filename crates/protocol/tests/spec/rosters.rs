@@ -21,7 +21,7 @@ fn case_24_rosters_that_have_no_parameters() {
             min_parties: 40,
             ..base(protocol)
         };
-        let rule = "allows a round of 74 parties, for which there are no parameters: active: 2k = 2*52 > n + c";
+        let rule = "allows a round of 74 parties, for which there are no parameters: 53 of 74 parties must give";
         refused(few.clone(), "min_parties", rule);
         // The same job with what it takes by itself.
         let usual = JobSpec {

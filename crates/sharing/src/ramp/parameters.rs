@@ -70,10 +70,35 @@ fn check_quorum(
         false => broken(
             field,
             format!(
-                "active: 2k = 2*{threshold} > n + c = {n} + {c}, k the threshold of n = {n} parties"
+                "{} of {n} parties must give their shares where adversary = active, with {}; the threshold is {threshold}",
+                (n + c) / 2 + 1,
+                counted(c, "corrupt")
             ),
         ),
     }
+}
+
+/// Sizes that any sharing needs.
+pub(crate) fn check_sizes(n: usize, d: usize, words: usize) -> Result<(), ParameterError> {
+    if n < 2 {
+        return broken("parties", format!("parties is {n} and must be at least 2"));
+    }
+    if words < 1 {
+        return broken("dim", format!("dim is {words} and must be at least 1"));
+    }
+    if d >= n {
+        let rule = format!("of {n} parties {d} may drop out; at least one must be left");
+        return broken("dropout", rule);
+    }
+    Ok(())
+}
+
+/// So many parties of a kind, in words.
+pub(crate) fn counted(parties: usize, kind: &str) -> String {
+    format!(
+        "{parties} {kind} {}",
+        if parties == 1 { "party" } else { "parties" }
+    )
 }
 
 fn broken<T>(field: &'static str, rule: String) -> Result<T, ParameterError> {
@@ -104,18 +129,7 @@ impl RampParameters {
             words,
             ..
         } = *request;
-        if n < 2 {
-            return broken("parties", format!("parties n = {n} >= 2"));
-        }
-        if words < 1 {
-            return broken("dim", format!("words = {words} >= 1"));
-        }
-        if d >= n {
-            return broken(
-                "dropout",
-                format!("dropped parties d = {d} < parties n = {n}"),
-            );
-        }
+        check_sizes(n, d, words)?;
         let threshold = request.threshold()?;
         let random = request.least_random();
         let field = if request.threshold == 0 {
@@ -125,7 +139,10 @@ impl RampParameters {
         };
         if threshold <= random {
             let rule = format!(
-                "threshold k = {threshold} >= 1 + r with r = max(c, 1) = {random}, of n = {n} parties, d = {d} dropped"
+                "the threshold is {threshold} and must be at least {} with {}, so that they learn nothing (a round of {n} \
+                 parties, of whom {d} may drop out)",
+                random + 1,
+                counted(c, "corrupt")
             );
             return broken(field, rule);
         }
@@ -138,7 +155,8 @@ impl RampParameters {
             chosen if chosen <= most => chosen,
             chosen => {
                 let rule = format!(
-                    "packing l = {chosen} <= threshold - r = {threshold} - {random} = {most}"
+                    "packing is {chosen} and must be at most {most}: the threshold {threshold} less {random} for {}",
+                    counted(c, "corrupt")
                 );
                 return broken("packing", rule);
             }
@@ -231,7 +249,9 @@ impl RampRequest {
                 let (n, d) = (self.parties, self.dropouts);
                 broken(
                     "threshold",
-                    format!("threshold k = {chosen} <= n - d = {n} - {d} = {most}"),
+                    format!(
+                        "the threshold is {chosen} and must be at most {most}: {n} parties less {d} that may drop out"
+                    ),
                 )
             }
         }

@@ -1,6 +1,6 @@
 //! How many words a row packs, and how many verifiers it takes.
 
-use crate::ramp::{ParameterError, RampParameters, RampTold};
+use crate::ramp::{ParameterError, RampParameters, RampTold, check_sizes, counted};
 
 /// What is known before the parameters of a proof are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,32 +52,26 @@ impl ValidityParameters {
             active,
         } = *request;
         let broken = |field, rule| Err(ParameterError { field, rule });
-        if n < 2 {
-            return broken("parties", format!("parties n = {n} >= 2"));
-        }
-        if words < 1 {
-            return broken("dim", format!("words = {words} >= 1"));
-        }
-        if d >= n {
-            return broken(
-                "dropout",
-                format!("dropped parties d = {d} < parties n = {n}"),
-            );
-        }
+        check_sizes(n, d, words)?;
         // The most words: 2(l + r) − 1 + 2c ≤ n − d with r = max(c, 1).
         let room = (n - d + 1).saturating_sub(2 * c) / 2;
         let most = room.saturating_sub(c.max(1));
         let (field, chosen) = match packing {
-            0 if most == 0 => ("corrupt", 1),
-            0 => ("corrupt", words.div_ceil(words.div_ceil(most))),
+            0 if most == 0 => ("parties", 1),
+            0 => ("parties", words.div_ceil(words.div_ceil(most))),
             asked => ("packing", asked),
         };
         let k = threshold(chosen, c);
         let need = answers(k, c);
         if n - d < need {
+            let packed = match packing {
+                0 => String::new(),
+                asked => format!(" where packing = {asked}"),
+            };
             let rule = format!(
-                "n - d = {n} - {d} >= 2k - 1 + 2c = {need}, with c = {c} corrupt parties and k = l + max(c, 1) = {k}, \
-                 l = {chosen} words in a row"
+                "with {} and {d} that may drop out, at least {} parties are needed{packed}; there are {n}",
+                counted(c, "corrupt"),
+                need + d,
             );
             return broken(field, rule);
         }
@@ -85,7 +79,14 @@ impl ValidityParameters {
         let quorum = found.quorum();
         if active && n - d < quorum + c {
             let rule = format!(
-                "active: n - d - c = {n} - {d} - {c} >= (n + c)/2 + 1 = {quorum}, who confirm the survivors when liars are gone"
+                "of {n} parties {quorum} must confirm the survivors where adversary = active, and {} are left when {d} have \
+                 dropped out and {} found",
+                n.saturating_sub(d + c),
+                if c == 1 {
+                    "the corrupt one is".to_owned()
+                } else {
+                    format!("{c} corrupt ones are")
+                },
             );
             return broken("dropout", rule);
         }

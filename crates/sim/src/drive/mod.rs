@@ -8,7 +8,6 @@ mod parties;
 mod post;
 mod servers;
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use blindsum_math::words::Words;
@@ -19,7 +18,7 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::liars::liar_of;
 use crate::network::{Network, Time, time};
-use crate::progress::{Progress, ProgressFn};
+use crate::progress::{Progress, ProgressFn, look};
 use crate::queue::{Arrival, Queue};
 use crate::relay::Kept;
 use crate::report::{Excluded, RESULT, ServerCost};
@@ -303,17 +302,19 @@ impl<'a> Drive<'a> {
 
     /// Tells how far the stage has come.
     fn tell(&mut self) -> Result<(), SimError> {
+        let so_far = self.so_far();
+        look(self.progress, &so_far)
+    }
+
+    /// How far the stage has come.
+    fn so_far(&self) -> Progress {
         let step = self.setting.round.plan().answer(self.stage);
-        let progress = Progress {
+        Progress {
             round: self.setting.round.number(),
             stage: self.stage,
             name: step.map_or(RESULT, |step| step.name),
             answered: self.expected - self.missing - self.silent,
             expected: self.expected,
-        };
-        match (self.progress)(&progress) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(SimError::Cancelled),
         }
     }
 }

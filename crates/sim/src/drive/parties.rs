@@ -6,8 +6,12 @@ use blindsum_protocol::{Message, PartyId};
 
 use super::{Content, Drive};
 use crate::SimError;
+use crate::progress::look;
 use crate::queue::Arrival;
 use crate::turn::{Parts, PartyEnd, Said, Seat, Turn};
+
+/// Turns of a thread between two looks at whether the run is to stop.
+const TURNS: usize = 8;
 
 impl Drive<'_> {
     /// Takes the next messages that reach clients, one per party, as long as nothing reaches the server
@@ -106,8 +110,10 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Takes turns of different parties, in parallel; gives what they said, in order.
+    /// Takes turns of different parties, in parallel; gives what they said, in order. Between some of them the run may
+    /// be stopped: a stage of many parties can take long.
     fn take_turns(&mut self, turns: &[(PartyId, Turn)]) -> Result<Vec<Said>, SimError> {
+        let so_far = self.so_far();
         let mut order: Vec<usize> = (0..turns.len()).collect();
         order.sort_by_key(|index| turns[*index].0);
         let parties = order.iter().map(|index| turns[*index].0.rank());
@@ -118,11 +124,15 @@ impl Drive<'_> {
             .map(|(index, seat)| (index, seat, None))
             .collect();
         let (setting, outcome) = (&self.setting, self.outcome.as_ref());
-        self.workers
-            .each(&mut work, |scratch, (index, seat, said)| {
+        for (number, some) in work.chunks_mut(self.workers.threads() * TURNS).enumerate() {
+            if number > 0 {
+                look(self.progress, &so_far)?;
+            }
+            self.workers.each(some, |scratch, (index, seat, said)| {
                 seat.owes = None;
                 *said = Some(seat.take(setting, outcome, scratch, &turns[*index].1));
             });
+        }
         work.sort_by_key(|(index, ..)| *index);
         work.into_iter().filter_map(|(.., said)| said).collect()
     }

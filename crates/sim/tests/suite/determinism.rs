@@ -274,3 +274,25 @@ fn progress_is_told_and_may_stop_the_run() {
         assert!(matches!(stopped, Err(SimError::Cancelled)));
     }
 }
+
+#[test]
+fn a_long_stage_may_be_stopped_before_its_end() {
+    let spec = JobSpec {
+        parties: 40,
+        ..small()
+    };
+    let job = spec.validate().unwrap();
+    let simulation = Simulation::new(Scenario::new(job.clone())).unwrap();
+    let inputs = Synthetic::new(&job, 0);
+    let mut looks = 0;
+    let stopped = simulation.run(&inputs, &mut (), &mut |progress| {
+        looks += 1;
+        assert_eq!((progress.stage, progress.answered), (0, 0));
+        match looks {
+            3 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    });
+    assert!(matches!(stopped, Err(SimError::Cancelled)));
+    assert_eq!(looks, 3);
+}

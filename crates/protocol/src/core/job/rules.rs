@@ -43,7 +43,7 @@ impl JobSpec {
         (info.check)(&job)?;
         if job.min_parties() > job.spec.parties as usize {
             let rule = format!(
-                "min_parties = {} <= parties = {} must hold",
+                "min_parties is {} and must be at most parties = {}; lower it or have more parties",
                 job.min_parties(),
                 job.spec.parties
             );

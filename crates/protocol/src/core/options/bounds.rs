@@ -91,7 +91,7 @@ pub(crate) const fn fits(
 }
 
 impl Rule {
-    /// The rule that a value breaks, as an inequality where it is one, with the value.
+    /// The rule that a value breaks, in words, with the value.
     pub(crate) fn broken_by(&self, name: &str, value: &Value) -> Option<String> {
         match (self, value) {
             (Self::Within(bounds), Value::Whole(number)) => bounds.broken_by(name, *number as f64),
@@ -117,27 +117,30 @@ impl Bounds {
             Edge::At(most) => value <= most,
             Edge::Beyond(most) => value < most,
         };
-        (!above || !below).then(|| {
-            format!(
-                "{} must hold",
-                self.inequality(&format!("{name} = {}", shown(value)))
-            )
-        })
+        (!above || !below)
+            .then(|| format!("{name} is {} and must be {}", shown(value), self.in_words()))
     }
 
-    /// The range as an inequality about `what`.
-    pub fn inequality(&self, what: &str) -> String {
+    /// The range in words.
+    fn in_words(&self) -> String {
         let least = match self.least {
-            Edge::Open => String::new(),
-            Edge::At(least) => format!("{} <= ", shown(least)),
-            Edge::Beyond(least) => format!("{} < ", shown(least)),
+            Edge::Open => None,
+            Edge::At(least) => Some(format!("at least {}", shown(least))),
+            Edge::Beyond(least) => Some(format!("above {}", shown(least))),
         };
         let most = match self.most {
-            Edge::Open => String::new(),
-            Edge::At(most) => format!(" <= {}", shown(most)),
-            Edge::Beyond(most) => format!(" < {}", shown(most)),
+            Edge::Open => None,
+            Edge::At(most) => Some(format!("at most {}", shown(most))),
+            Edge::Beyond(most) => Some(format!("below {}", shown(most))),
         };
-        format!("{least}{what}{most}")
+        match (self.least, self.most) {
+            (Edge::At(least), Edge::At(most)) => format!("from {} to {}", shown(least), shown(most)),
+            _ => [least, most]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" and "),
+        }
     }
 }
 

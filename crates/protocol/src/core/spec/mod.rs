@@ -44,7 +44,6 @@ pub const MAX_SECONDS: f64 = 1e6;
 // tables, beside `protocol` and `encoding`.
 table! {
     /// What is agreed before anything is sent: what every job has, and the tables of what it chooses.
-    /// Plain data; [`JobSpec::validate`] checks every rule once and gives the [`Job`](crate::Job) that machines take.
     JobSpec = "job";
     options {
         /// The protocol with its options: `"name"`, or a table with `name` and options.
@@ -76,7 +75,7 @@ table! {
         stage_deadline: f64 = 30.0, positive(MAX_SECONDS);
         /// Seconds that the input stage waits: training happens in it.
         input_deadline: f64 = 600.0, positive(MAX_SECONDS);
-        /// What the mean does to the job's model; where it is not said, `add`, or `none` for integers.
+        /// What the mean does to the job's model. The default is `add`, and `none` for integers.
         model_update: ModelUpdate = ModelUpdate::Add;
         /// What parties may report beside an update, such as an accuracy: its weighted mean over those that report it is a
         /// part of the result.

@@ -8,7 +8,7 @@ pub(super) const PROTOCOL: &str = "protocol";
 pub(super) const ENCODING: &str = "encoding";
 /// The free table of hyperparameters.
 pub(super) const PARAMETERS: &str = "parameters";
-/// The field that `dim` follows from where it is not said.
+/// The field that `dim` follows from where it is not given.
 pub(super) const LAYOUT: &str = "layout";
 pub(super) const STEP: &str = "step";
 /// All of them.

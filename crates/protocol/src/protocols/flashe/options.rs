@@ -33,7 +33,7 @@ table! {
 choice! {
     /// How many masks hide a word.
     Masking {
-        /// Whatever is expected to cost less at the job's dropouts.
+        /// The one of the two that is expected to cost less at the job's dropouts.
         Cheaper = "cheaper",
         /// Two, which cancel between neighbours.
         Double = "double",

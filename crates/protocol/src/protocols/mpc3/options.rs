@@ -37,7 +37,7 @@ choice! {
         Weighted = "weighted",
         /// The mean of vectors that are shortened to `norm` where they are longer.
         Clipped = "clipped",
-        /// Vectors count as much as they point where that of the party `root` points (Cao et al. 2021).
+        /// A vector counts the more, the closer its direction is to that of the party `root` (Cao et al. 2021).
         FlTrust = "fltrust",
         /// The vector that is nearest to its nearest others (Blanchard et al. 2017).
         Krum = "krum",
@@ -69,7 +69,7 @@ choice! {
         Both = "both",
         /// The parties alone: no server knows the result, nor the model that it makes.
         Parties = "parties",
-        /// The three servers alone: parties hear whose vectors count, and there is no model.
+        /// The three servers alone: parties learn whose vectors count, and there is no model.
         Servers = "servers",
     }
 }

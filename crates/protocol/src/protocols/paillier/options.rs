@@ -61,7 +61,7 @@ choice! {
         Name = "name",
         /// By where they say that they are, then by their names.
         Location = "location",
-        /// By a hash of the job and their names: whoever comes or goes moves nobody else.
+        /// By a hash of the job and their names: a party that joins or leaves does not change the order of the others.
         Hash = "hash",
     }
 }

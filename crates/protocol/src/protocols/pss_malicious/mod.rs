@@ -100,7 +100,7 @@ fn check(job: &Job) -> Result<(), SpecError> {
     spec.check_survivors()?;
     let full = spec.parties as usize;
     let of_field = |error: ParameterError| {
-        let hint = "have more parties, or fewer that may lie (corrupt) or be lost (dropout)";
+        let hint = "have more parties, or lower corrupt or dropout";
         SpecError::new(error.field, format!("{}; {hint}", error.rule))
     };
     let statement = statement(job)?;

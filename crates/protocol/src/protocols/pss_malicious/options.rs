@@ -4,7 +4,7 @@ use crate::core::options::{choice, table};
 use crate::{JobSpec, ProtocolChoice};
 
 table! {
-    /// Packed sharing with a proof that every vector is in bounds: withstands parties that lie (PSS).
+    /// Packed sharing with a proof that every vector is in bounds: withstands corrupt parties (PSS).
     PssMalicious = "pss-malicious";
     options {
         /// How many words share one polynomial; 0 chooses.

@@ -45,10 +45,13 @@ fn case_24_inequalities() {
 #[test]
 fn errors_quote_the_numbers() {
     let text = |request: RampRequest| RampParameters::choose(&request).unwrap_err().to_string();
-    assert_eq!(text(request(1, 0, 0, 5)), "parties: parties n = 1 >= 2");
+    assert_eq!(
+        text(request(1, 0, 0, 5)),
+        "parties: parties is 1 and must be at least 2"
+    );
     assert_eq!(
         text(request(5, 0, 5, 5)),
-        "dropout: dropped parties d = 5 < parties n = 5"
+        "dropout: of 5 parties 5 may drop out; at least one must be left"
     );
     let threshold = RampRequest {
         threshold: 5,
@@ -56,7 +59,7 @@ fn errors_quote_the_numbers() {
     };
     assert_eq!(
         text(threshold),
-        "threshold: threshold k = 5 <= n - d = 5 - 1 = 4"
+        "threshold: the threshold is 5 and must be at most 4: 5 parties less 1 that may drop out"
     );
     let packing = RampRequest {
         packing: 4,
@@ -64,14 +67,22 @@ fn errors_quote_the_numbers() {
     };
     assert_eq!(
         text(packing),
-        "packing: packing l = 4 <= threshold - r = 4 - 1 = 3"
+        "packing: packing is 4 and must be at most 3: the threshold 4 less 1 for 1 corrupt party"
     );
-    assert!(text(request(5, 3, 2, 5)).starts_with("dropout: threshold k = 3 >= 1 + r with r ="));
+    assert!(
+        text(request(5, 3, 2, 5)).starts_with(
+            "dropout: the threshold is 3 and must be at least 4 with 3 corrupt parties"
+        )
+    );
     let active = RampRequest {
         active: true,
         ..request(10, 2, 4, 5)
     };
-    assert!(text(active).starts_with("dropout: active: 2k = 2*6 > n + c = 10 + 2"));
+    assert!(
+        text(active).starts_with(
+            "dropout: 7 of 10 parties must give their shares where adversary = active"
+        )
+    );
 }
 
 /// The rule of the thesis, with its own numbers and where it wastes: a prime number of words is shared one by

@@ -142,21 +142,21 @@ fn case_24_parameters_that_break_a_rule_quote_it() {
             parties: 1,
             ..REQUEST
         })
-        .contains("n = 1 >= 2")
+        .contains("parties is 1 and must be at least 2")
     );
     assert!(
         refused(ValidityRequest {
             words: 0,
             ..REQUEST
         })
-        .contains("words = 0 >= 1")
+        .contains("dim is 0 and must be at least 1")
     );
     assert!(
         refused(ValidityRequest {
             dropouts: 24,
             ..REQUEST
         })
-        .contains("d = 24 < parties n = 24")
+        .contains("of 24 parties 24 may drop out")
     );
     // n - d = 22 answers allow k = 8, hence l = 5.
     let most = ValidityParameters::choose(&ValidityRequest {
@@ -170,7 +170,7 @@ fn case_24_parameters_that_break_a_rule_quote_it() {
         ..REQUEST
     });
     assert!(
-        refused_packing.contains("n - d = 24 - 2 >= 2k - 1 + 2c = 23"),
+        refused_packing.contains("at least 25 parties are needed where packing = 6; there are 24"),
         "{refused_packing}"
     );
     assert!(
@@ -179,7 +179,7 @@ fn case_24_parameters_that_break_a_rule_quote_it() {
             packing: 0,
             ..REQUEST
         })
-        .contains(">= 2k - 1 + 2c")
+        .contains("with 6 corrupt parties and 2 that may drop out, at least 27 parties are needed; there are 24")
     );
     // Twelve of 24 may be lost: 12 - 3 signers are left, and 14 are needed.
     let lossy = ValidityRequest {
@@ -193,7 +193,9 @@ fn case_24_parameters_that_break_a_rule_quote_it() {
         active: true,
         ..lossy
     };
-    assert!(refused(lossy).contains("n - d - c = 24 - 12 - 1 >= (n + c)/2 + 1 = 13"));
+    assert!(refused(lossy).contains(
+        "of 24 parties 13 must confirm the survivors where adversary = active, and 11 are left"
+    ));
     // Of those with as few rows the smallest.
     let chosen = ValidityParameters::choose(&ValidityRequest {
         packing: 0,

@@ -15,7 +15,11 @@ fn refused(change: impl FnOnce(&mut JobSpec), field: &str, rule: &str) {
 fn rules_name_the_field() {
     refused(|s| s.parties = 1, "parties", "2 <= parties = 1");
     refused(|s| s.min_parties = 1, "min_parties", "2 <= min_parties");
-    refused(|s| s.min_parties = 6, "min_parties", "= 6 <= parties = 5");
+    refused(
+        |s| s.min_parties = 6,
+        "min_parties",
+        "is 6 and must be at most parties = 5",
+    );
     // Two words of 8 bytes a coordinate and one for the weight, and 2^36 bytes of mask.
     let long = |s: &mut JobSpec| {
         let (bits, max_weight) = (64, 2);

@@ -19,7 +19,7 @@ fn case_24_inequalities() {
         ..active(10)
     };
     active.clone().validate().unwrap();
-    let confirmed = "2k = 2*6 > n + c = 10 + 2";
+    let confirmed = "7 of 10 parties must give their shares where adversary = active, with 2 corrupt parties; the threshold is 6";
     refused(|s| s.dropout = 0.4, &active, "dropout", confirmed);
     refused(
         |s| *s = with(s.clone(), 6, 0),
@@ -27,14 +27,14 @@ fn case_24_inequalities() {
         "protocol.threshold",
         confirmed,
     );
-    let most = "8 <= n - d = 10 - 3 = 7";
+    let most = "the threshold is 8 and must be at most 7: 10 parties less 3 that may drop out";
     refused(
         |s| *s = with(s.clone(), 8, 0),
         &active,
         "protocol.threshold",
         most,
     );
-    let most = "6 <= threshold - r = 7 - 2 = 5";
+    let most = "packing is 6 and must be at most 5";
     refused(
         |s| *s = with(s.clone(), 0, 6),
         &active,
@@ -51,14 +51,14 @@ fn case_24_inequalities() {
     refused(|s| s.parties = 2, &active, "parties", two);
     let way_out = "two parties can only sum with adversary = semi-honest";
     refused(|s| s.parties = 2, &active, "parties", way_out);
-    refused(|s| s.dim = 0, &active, "dim", "dim = 0");
+    refused(|s| s.dim = 0, &active, "dim", "dim");
     let most = "n = 16385 <= 16384";
     refused(|s| s.parties = 16_385, &active, "parties", most);
     let semi_honest = JobSpec {
         adversary: Adversary::SemiHonest,
         ..active
     };
-    let least = "threshold k = 2 >= 1 + r with r = max(c, 1) = 2";
+    let least = "the threshold is 2 and must be at least 3 with 2 corrupt parties";
     refused(|s| s.dropout = 0.8, &semi_honest, "dropout", least);
 }
 
@@ -72,6 +72,11 @@ fn case_25_no_sharing_without_randomness() {
             ..spec(variant, 10)
         };
         let packed = |s: &mut JobSpec| *s = with(s.clone(), 0, 10);
-        refused(packed, &base, "protocol.packing", "10 <= threshold - r");
+        refused(
+            packed,
+            &base,
+            "protocol.packing",
+            "packing is 10 and must be at most",
+        );
     }
 }

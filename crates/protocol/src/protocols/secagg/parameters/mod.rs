@@ -176,7 +176,9 @@ impl<'a> Bounds<'a> {
             let (chosen, most) = (self.neighbours, self.parties - 1);
             return fails(
                 "neighbours",
-                format!("neighbours = {chosen} <= parties - 1 = {most} must hold"),
+                format!(
+                    "neighbours is {chosen} and must be at most parties - 1 = {most}; lower it or have more parties"
+                ),
             );
         }
         if self.full && self.neighbours % 2 == 1 && self.parties % 2 == 1 {
@@ -254,7 +256,8 @@ impl<'a> Bounds<'a> {
         let floor = CHEAP_NEIGHBOURS.min(self.parties - 1);
         if self.active && neighbours < floor {
             let rule = format!(
-                "active: neighbours = {neighbours} >= min(16, parties - 1) = {floor} must hold"
+                "neighbours is {neighbours} and must be at least {floor} where adversary = active; raise it, or leave it out and \
+                 it is chosen"
             );
             return fails("neighbours", rule);
         }
@@ -281,16 +284,9 @@ impl<'a> Bounds<'a> {
             return Ok(());
         }
         let rule = format!(
-            "{least} <= threshold = {threshold} <= holders = {holders}: below {least}, {} corrupt \
-             parties of {} break the privacy of some party with probability 2^-40 or more{}",
-            self.corrupt,
-            self.parties,
-            if self.active {
-                " (active: 2*threshold > holders + corrupt holders, threshold > neighbours/2 + 1 + corrupt \
-                 parties in a run of neighbours/2)"
-            } else {
-                ""
-            },
+            "threshold is {threshold} and must be from {least} to {holders}, the parties that hold a share; below {least}, {} \
+             corrupt parties of {} break the privacy of some party with probability 2^-40 or more",
+            self.corrupt, self.parties,
         );
         fails("threshold", rule)
     }
@@ -315,8 +311,8 @@ impl<'a> Bounds<'a> {
         self.check_threshold(holders, least, threshold)?;
         if threshold > most {
             let rule = format!(
-                "threshold = {threshold} <= {most}: with {} dropouts of {}, fewer than {threshold} of a \
-                 party's {holders} holders survive with probability 2^-20 or more",
+                "threshold is {threshold} and must be at most {most}: with {} dropouts of {} parties, fewer than \
+                 {threshold} of the {holders} that hold a share survive with probability 2^-20 or more",
                 self.dropouts, self.parties
             );
             return fails(

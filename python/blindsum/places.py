@@ -1,0 +1,49 @@
+"""Where a coordinate is in the model of a job, for errors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from blindsum.errors import InputError
+from blindsum.spec import JobSpec
+
+ADVICE = "lower the learning rate or clip gradients"
+"""What helps where training gives numbers that are not finite."""
+
+
+def place_of(spec: JobSpec, index: int) -> str | None:
+    """The tensor of a coordinate with the place in it; ``None`` where the job names no tensors."""
+    before = 0
+    for line in spec.layout:
+        name, _, text = line.rsplit(" ", 2)
+        shape = tuple(map(int, text.split("x")))
+        if index < before + math.prod(shape):
+            return f"{name}{[int(one) for one in np.unravel_index(index - before, shape)]}"
+        before += math.prod(shape)
+    for tensor in getattr(spec.encoding, "tensors", None) or ():
+        if tensor.name and before <= index < before + tensor.len:
+            return f"{tensor.name}[{index - before}]"
+        before += tensor.len
+    return None
+
+
+def placed(error: InputError, spec: JobSpec, sits_out: str = "") -> InputError:
+    """An error about a coordinate, with the tensor that it is of and what to do.
+
+    Parameters
+    ----------
+    error
+        The error of the core.
+    spec
+        The job.
+    sits_out
+        How a party sits the round out, where it can.
+    """
+    if error.index is None or "not a finite number" not in str(error):
+        return error
+    place = place_of(spec, error.index)
+    where = f" ({place})" if place is not None else ""
+    advice = f"; {ADVICE}" + (f"; {sits_out} sits the round out" if sits_out else "")
+    return InputError(f"{error}{where}{advice}", error.index)
