@@ -24,6 +24,7 @@ from blindsum.stores import (
     stored_jobs,
     stored_model,
     stored_rounds,
+    stored_versions,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "stored_jobs",
     "stored_model",
     "stored_rounds",
+    "stored_versions",
 ]
 
 logger = logging.getLogger("blindsum")
