@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tomllib
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from blindsum import _native, texts
+from blindsum import _native, os_errors, texts
 from blindsum.errors import ConfigError
 from blindsum.spec import JobSpec
 
@@ -63,7 +64,12 @@ def spec_from_file(path: str, argument: str = "--job") -> JobSpec:
         text = texts.read(path)
         fields = _json(text) if path.lower().endswith(".json") else tomllib.loads(text)
     except OSError as error:
-        raise ConfigError(argument, f"{path} cannot be read: {error}") from error
+        raise ConfigError(argument, f"{path} cannot be read: {os_errors.words(error)}") from error
+    except json.JSONDecodeError as error:
+        place = f"{path}, line {error.lineno}, column {error.colno}"
+        raise ConfigError(argument, f"{place}: is no JSON: {lower(error.msg)}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(argument, f"{path}{_in_toml(str(error))}") from error
     except ValueError as error:
         raise ConfigError(argument, f"{path}: {error}") from error
     except RecursionError as error:
@@ -71,6 +77,20 @@ def spec_from_file(path: str, argument: str = "--job") -> JobSpec:
     if not isinstance(fields, dict):
         raise ConfigError(argument, f"{path} must hold an object of JobSpec fields")
     return JobSpec.from_dict(fields)
+
+
+def lower(text: str) -> str:
+    """A library's sentence in the midst of another."""
+    return text[:1].lower() + text[1:]
+
+
+def _in_toml(text: str) -> str:
+    """What is wrong in a file of TOML, behind its name: the line first."""
+    found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", text)
+    if found is None:
+        return f": is no TOML: {lower(text)}"
+    place = "at its end" if found[2] is None else f"line {found[2]}, column {found[3]}"
+    return f", {place}: is no TOML: {lower(found[1])}"
 
 
 def spec_from_file_alone(options: argparse.Namespace) -> JobSpec:

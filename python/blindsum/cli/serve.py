@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from blindsum import logs, os_errors
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log, passphrases
 from blindsum.cli.events import Json, Lines
 from blindsum.cli.examples import example
@@ -91,6 +93,10 @@ that come later.
 exit status: 0 the job is over, or it was stopped by a signal, 1 the job failed or the system did, 2 wrong
 arguments or credentials, 130 a second signal came while it stopped
 """
+
+
+QUIET = f"{log.DEFAULT},blindsum_job::server::trouble=error"
+"""The default log without the lines that this command prints itself: for whom a job waits."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -231,6 +237,8 @@ def _run(options: argparse.Namespace) -> int:
     from blindsum.errors import ConfigError
 
     log.start(options.log, options.log_format)
+    if options.log == log.DEFAULT:
+        logs.change(QUIET)
     if options.server:
         return follow(options, identity_from(options), limits_from(options.limit))
     if options.audit:
@@ -283,7 +291,8 @@ def _run(options: argparse.Namespace) -> int:
 
     def drain() -> None:
         console.note(
-            "blindsum: draining: the round under way ends, and none begins; a second signal stops at once"
+            "blindsum: draining: the round under way ends, and none begins; a second signal stops at once. "
+            "Parties wait for --give-up-after (120 s by default), and end then"
         )
         coordinator.drain("SIGTERM")
 
@@ -310,6 +319,8 @@ def _run(options: argparse.Namespace) -> int:
             "model": _named(coordinator.starts_from, options),
         },
     )
+    for text in _warned_of(options):
+        console.note(f"blindsum: {text}")
     last = _watch(coordinator, say, out)
     say("stopped", {"rounds_done": last.get("rounds_done", 0)})
     out.finish()
@@ -318,6 +329,14 @@ def _run(options: argparse.Namespace) -> int:
     if options.out and last:
         _write_model(options.store, spec.job, last["model_version"], options.out)
     return EXIT_SUM
+
+
+def _warned_of(options: argparse.Namespace) -> Iterator[str]:
+    """What an operator who left an option out may not expect."""
+    if not options.store:
+        yield "without --store FILE rounds and models are forgotten when this ends"
+    if not options.crl:
+        yield "without --crl FILE nobody can be revoked"
 
 
 def _named(start: ModelStart, options: argparse.Namespace) -> str:
@@ -384,7 +403,7 @@ def _loaded(path: str) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except OSError as error:
-        raise ConfigError("--model", f"{path} cannot be read: {error}") from error
+        raise ConfigError("--model", f"{path} cannot be read: {os_errors.words(error)}") from error
     except MemoryError as error:
         rule = "says that it holds more numbers than fit into memory"
         raise ConfigError("--model", f"{path} {rule}; give a model of the job's dim") from error

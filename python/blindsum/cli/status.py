@@ -46,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
         latest = job["round"]
         if job["state"] == "running" and (latest is None or latest["state"] != "running"):
             print(f"  a round begins when at least {job['min_parties']} parties are here")
+        if job["state"] == "running":
+            print(f"  who is connected and awaited is not in the store: blindsum admin describe {job['job']}")
         if job["held"]:
             print(f"  {job['held']}")
         if job["reason"]:

@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from blindsum import _native
+from blindsum import _native, os_errors
 from blindsum.errors import IdentityError
 
 FILE_MODE = 0o600
@@ -29,7 +29,7 @@ def read(path: Path, what: str) -> str:
     try:
         return _native.pem_text(path.read_bytes())
     except OSError as error:
-        raise IdentityError(f"{what} {path}: cannot be read: {error}") from error
+        raise IdentityError(f"{what} {path}: cannot be read: {os_errors.words(error)}") from error
     except IdentityError as error:
         raise IdentityError(f"{what} {path}: {error}") from error
 
@@ -145,5 +145,5 @@ def _flush_folder(folder: Path) -> None:
 def not_written(path: Path, error: OSError) -> IdentityError:
     """The error of a file that could not be written."""
     return IdentityError(
-        f"{path}: cannot be written: {error.strerror}; give a folder that this user may write to"
+        f"{path}: cannot be written: {os_errors.words(error)}; give a folder that this user may write to"
     )
