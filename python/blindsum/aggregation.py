@@ -42,6 +42,11 @@ class Loop:
         self.lost: BlindsumError | None = None
         self.is_over = False
 
+    @property
+    def is_in_round(self) -> bool:
+        """Whether a round is under way."""
+        return self._current is not None
+
     def begin(self, timeout: float | None) -> Round | None:
         """The round under way, or the next one, whose model the caller gets; ``None`` at the end."""
         current = self._wait(timeout)

@@ -28,6 +28,7 @@ from blindsum.errors import (
 )
 from blindsum.first_model import initial_of
 from blindsum.layouts import ModelLayout, check, lines_of
+from blindsum.leaving import LeftRound, why_failed
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.policy import Policy
 from blindsum.rounds import Array, Round, RoundResult, ZerosLog, logger
@@ -68,6 +69,7 @@ class Session(Shown):
         self._whole_models = WholeModelLog(self.spec)
         warn_if_rarely_opened(self.spec)
         self._held: Round | BlindsumError | None = None
+        self._left: LeftRound | None = None
         self._loop = Loop(self.spec, self._next_round, self._warn)
 
     def _shown(self) -> dict[str, object]:
@@ -113,6 +115,9 @@ class Session(Shown):
 
     def _next_round(self, timeout: float | None = None) -> Round | BlindsumError | None:
         """The next round, or why this party takes no part in it."""
+        left, self._left = self._left, None
+        if left is not None:
+            left.sit_out()
         if (held := self._held) is not None:
             self._held = None
             return held
@@ -224,8 +229,9 @@ class Session(Shown):
         :attr:`Round.lost` says why. What concerns more than one round is raised: a coordinator that is lost
         for good or cannot be trusted, a state folder that cannot be written.
 
-        A round that is left without :meth:`Round.submit`, by ``continue`` or by an exception, goes on
-        without this party, as after :meth:`Round.skip`.
+        A round that is left without :meth:`Round.submit`, by ``continue`` or ``break``, goes on without
+        this party, as after :meth:`Round.skip`. An exception that leaves the ``with`` statement of the
+        session is told to the coordinator by its type: this party has failed, and does not sit out.
 
         Parameters
         ----------
@@ -261,10 +267,13 @@ class Session(Shown):
                 continue
             try:
                 yield found
-            finally:
-                # A forked child leaves the loop of its parent without a word.
-                with suppress(ForkedError):
-                    found.skip()
+            except GeneratorExit:
+                # By `break`, or by an exception that ends the session in a moment: it knows which.
+                self._left = LeftRound(found)
+                raise
+            # A forked child leaves the loop of its parent without a word.
+            with suppress(ForkedError):
+                found.skip()
             if found.lost is not None:
                 lost(found.lost)
             else:
@@ -313,7 +322,7 @@ class Session(Shown):
         A round under way goes on without this party, unless its update is out: :meth:`Round.result` raises
         :class:`blindsum.RoundUnknown` then.
         """
-        self._native.close("closed")
+        self._close("closed")
 
     def __enter__(self) -> Self:
         return self
@@ -324,16 +333,36 @@ class Session(Shown):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # The coordinator is told what ended this party, and nothing of the error's text, which may show data.
         if kind is None or issubclass(kind, GeneratorExit):
-            why = "closed"
+            self._leave("closed")
         elif issubclass(kind, KeyboardInterrupt | SystemExit):
-            why = "stopped"
+            self._leave("stopped")
         else:
-            why = f"its program ended with {kind.__name__}"
+            self._leave(why_failed(kind, in_round=self._left is not None or self._loop.is_in_round))
+
+    def training_failed(self, error: BaseException) -> None:
+        """Leave the job because the training function raised.
+
+        The coordinator and its operators are told the type of the error, and nothing of its text, which may
+        show data.
+
+        Parameters
+        ----------
+        error
+            What the training function raised.
+        """
+        self._leave(why_failed(type(error), in_round=True))
+
+    def _leave(self, why: str) -> None:
         # In a forked child the session is that of the parent, which goes on.
         with suppress(ForkedError):
-            self._native.close(why)
+            self._close(why)
+
+    def _close(self, why: str) -> None:
+        self._native.close(why)
+        left, self._left = self._left, None
+        if left is not None:
+            left.forget()
 
 
 OF_ONE_ROUND = (PolicyError, RoundAborted, Fault)

@@ -94,6 +94,17 @@ def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
     return _native.stored_model(checks.stored(store), job, version)
 
 
+def stored_versions(store: AnyPath, job: str) -> list[int]:
+    """The versions of a job's model that a store has, oldest first; a coordinator may use it meanwhile.
+
+    Raises
+    ------
+    blindsum.StoreError
+        No such file, damaged, or no store of this version.
+    """
+    return _native.stored_versions(checks.stored(store), job)
+
+
 def back_up(store: AnyPath, to: AnyPath) -> None:
     """Write a copy of a store, as it is at one moment, to a new file; a coordinator may use it meanwhile.
 

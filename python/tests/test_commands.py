@@ -390,7 +390,7 @@ def test_orders_to_a_running_coordinator(place, tmp_path, capsys):
             (["admin", "pause", "job", *why], "paused now"),
             (["admin", "describe", "job", *there], "held: paused by alice: a test"),
             (["admin", "resume", "job", *why], "rounds begin again"),
-            (["admin", "extend", "job", "--rounds", "9", "--input-deadline", "30m", *why], "rounds = 9"),
+            (["admin", "extend", "job", "--rounds", "9", "--input-deadline", "30m", *why], "→ 9"),
             (["admin", "ban", "job", "a", "--for", "2h", *why], "a takes no part for 7200 s"),
             (["admin", "describe", "job", *there, "--json"], '"banned": {"a": '),
             (["admin", "unban", "job", "a", *why], "a may take part again"),

@@ -84,3 +84,16 @@ def test_the_service_of_systemd_is_told_when_the_daemon_is_ready():
     unit = (DEPLOY / "blindsumd.service").read_text()
     for line in ("Type=notify", "WatchdogSec=60", "NoNewPrivileges=yes", "ProtectSystem=strict"):
         assert f"\n{line}\n" in unit
+
+
+def test_who_stops_the_coordinator_waits_for_a_drain():
+    [job] = tomllib.loads((DEPLOY / "compose" / "blindsumd.toml").read_text())["jobs"]
+    drain = job.get("input_deadline", bs.JobSpec.from_settings(list(job.items())).input_deadline)
+    unit = (DEPLOY / "blindsumd.service").read_text()
+    minutes = [
+        re.search(r"^TimeoutStopSec=(\d+)min$", unit, re.MULTILINE)[1],
+        re.search(r"^    stop_grace_period: (\d+)m$", COMPOSE, re.MULTILINE)[1],
+    ]
+    for given in minutes:
+        assert int(given) * 60 > drain
+    assert "\nRestartPreventExitStatus=2 4\n" in unit

@@ -143,7 +143,7 @@ def test_a_program_orders_its_coordinator(place, partner, tmp_path):
         held = next(status for status in statuses if len(status["connected"]) == 2)
         assert held["held"] == "paused by program: a look at the data"
         assert held["round"] is None
-        assert "rounds = 2" in coordinator.extend("the loss still falls", rounds=2)
+        assert "→ 2" in coordinator.extend("the loss still falls", rounds=2)
         assert coordinator.resume("looked at") == "rounds begin again"
         assert [len(party.wait()) for party in parties] == [2, 2]
         for refused_order in (

@@ -108,12 +108,14 @@ def test_who_waits_for_whom_is_said(processes, place, tmp_path):
     parties = [join(processes, place, url, "a")]
     joined = "joined job job as a: a round begins when at least 3 parties are here\n"
     assert parties[0].stdout.readline() == joined
-    assert process.stdout.readline() == "1 of at least 3 parties are here; waiting\n"
+    assert process.stdout.readline() == "1 of at least 3 parties are here (a); waiting\n"
     out, _ = processes("status", "--store", store).communicate(timeout=60)
     assert "a round begins when at least 3 parties are here" in out
     parties += [join(processes, place, url, name) for name in "bc"]
     lines = process.communicate(timeout=60)[0].splitlines()
-    assert [line for line in lines if "waiting" in line] == ["2 of at least 3 parties are here; waiting"]
+    assert [line for line in lines if "waiting" in line] == [
+        "2 of at least 3 parties are here (a, b); waiting"
+    ]
     assert "round 1: sum of 3 of 3 parties" in "\n".join(lines)
     for party in parties:
         assert "round 1: sum of 3 parties" in party.communicate(timeout=60)[0]

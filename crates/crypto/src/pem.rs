@@ -181,8 +181,14 @@ pub fn key(text: &str) -> Result<(String, Zeroizing<String>), String> {
         return Err(missing("PRIVATE KEY", &sections));
     };
     let Section { label, text } = sections.swap_remove(place);
-    // The second is how OpenSSL marks a key of an older form.
-    if label == ENCRYPTED_KEY || text.contains("Proc-Type:") {
+    // So OpenSSL marks an encrypted key of its older form.
+    if text.contains("Proc-Type:") {
+        return Err(format!(
+            "section {label:?} is encrypted in OpenSSL's older form (Proc-Type), which is not read here, with or without a \
+             passphrase: convert it (openssl pkcs8 -topk8 -v2 aes-256-cbc -in OLD.key -out NEW.key)"
+        ));
+    }
+    if label == ENCRYPTED_KEY {
         return Err(format!(
             "the key is encrypted and no passphrase is given for it: give one (--key-passphrase-file of blindsum serve and \
              join, key_passphrase_file of blindsumd), or decrypt the key into a file that its owner alone can read ({CONVERT})"

@@ -128,7 +128,7 @@ impl Program {
     /// Reads the table.
     pub fn read(table: &toml::Table) -> Result<Self, Failure> {
         table.clone().try_into().map_err(|e: toml::de::Error| {
-            let rule = e.message().to_owned();
+            let rule = blindsum_net::toml_words(&e, "");
             Failure::Program {
                 field: "program",
                 rule,

@@ -106,7 +106,11 @@ fn run(args: Args, runtime: &Runtime, mut stops: Stops, hangup: Signal) -> Resul
     if args.check {
         shown.check()?;
         let jobs = role.check()?;
-        println!("the configuration is fine: {jobs} jobs");
+        let jobs = match jobs {
+            1 => "1 job".to_owned(),
+            jobs => format!("{jobs} jobs"),
+        };
+        println!("the configuration is fine: {jobs}");
         return Ok(());
     }
     runtime.block_on(async {
@@ -126,7 +130,12 @@ fn run(args: Args, runtime: &Runtime, mut stops: Stops, hangup: Signal) -> Resul
         let control = running.control();
         if let Some(control) = &control {
             let path = args.config.as_deref();
-            control.configured_by(path, args.settings(), file).await;
+            let mut level = program.log_level.clone();
+            let also = move |file: &ConfigFile| logs::take_over(file, &mut level);
+            let settings = args.settings();
+            control
+                .configured_by(path, settings, file, Box::new(also))
+                .await;
         }
         let again = signals::Again {
             control: control.clone(),

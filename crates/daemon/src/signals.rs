@@ -81,7 +81,7 @@ pub struct Again {
     pub files: Reload,
     /// The command line, which says where the configuration is.
     pub args: Args,
-    /// The filter of the log.
+    /// The filter of the log of a server; a coordinator knows its own.
     pub level: String,
 }
 
@@ -89,9 +89,9 @@ pub struct Again {
 /// nothing. The log says what was done.
 pub async fn reread_on(mut hangup: Signal, mut again: Again) {
     while hangup.recv().await.is_some() {
-        logs::read_again(&again.args, &mut again.level);
         let Some(control) = &again.control else {
             info!("SIGHUP: reading certificates again");
+            logs::read_again(&again.args, &mut again.level);
             again.files.reload();
             continue;
         };

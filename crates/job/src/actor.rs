@@ -27,6 +27,13 @@ use crate::JobError;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
+impl Time {
+    /// The end of a wait that ends here, if it lasts `after` in place of `before`.
+    pub fn moved(self, before: Duration, after: Duration) -> Self {
+        Self(self.0.saturating_sub(before) + after)
+    }
+}
+
 impl Add<Duration> for Time {
     type Output = Self;
 

@@ -93,7 +93,8 @@ pub(crate) fn advice(differences: &[Difference]) -> String {
     let mut advice = listed(shown, "; ");
     if !may.is_empty() {
         advice += &format!(
-            "; start with the stored value of {} and change it with `blindsum admin extend`",
+            "; start with the stored value of {} (with --stay and --admin, also where the job is done) and change it with \
+             `blindsum admin extend`",
             names(&may)
         );
     }

@@ -118,7 +118,14 @@ pub fn foreign(text: &str) -> String {
         }
         push_shown(&mut shown, character);
     }
-    shown
+    match (text.chars().nth(200), shown.rfind(' ')) {
+        // No word is cut in two.
+        (Some(_), Some(end)) if end > shown.len() / 2 => {
+            shown.truncate(end);
+            shown + "…"
+        }
+        _ => shown,
+    }
 }
 
 /// So many characters of a text from outside, of which a terminal or a log acts on none.
@@ -171,6 +178,11 @@ mod tests {
         assert!(shown.starts_with("fine\\u{a}2026 ERROR forged \\u{1b}[2J"));
         assert_eq!(foreign("Zürich 東京 ✓"), "Zürich 東京 ✓");
         assert_eq!(foreign(&"x".repeat(300)).len(), 200);
+        let cut = foreign(&"a word and ".repeat(30));
+        assert!(
+            cut.ends_with("and…") || cut.ends_with("word…") || cut.ends_with("a…"),
+            "{cut}"
+        );
         assert!(foreign(&"\u{202e}".repeat(300)).len() < MOST_FOREIGN + 10);
     }
 }

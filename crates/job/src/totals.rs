@@ -76,6 +76,10 @@ words! {
         Lease => "lease",
         /// It left the job.
         Left => "left",
+        /// Its program, or its training function, failed.
+        Failed => "failed",
+        /// Its certificate was revoked.
+        Revoked => "revoked",
         /// An operator has banned it.
         Banned => "banned",
         /// It had not answered when the stage's deadline passed.

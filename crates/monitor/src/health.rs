@@ -69,10 +69,10 @@ pub(crate) fn ready_job(watched: &Watched, name: &str) -> Option<Health> {
         wrong.push("too few parties are connected".into());
     }
     if status.state == JobState::Running && !status.held.is_empty() {
-        wrong.push("operators let no round begin: blindsum status says why".into());
+        wrong.push(format!("operators let no round begin: {}", advice(name)));
     }
     if status.state == JobState::Running && !status.blocked.is_empty() {
-        wrong.push(blocked());
+        wrong.push(blocked(name));
     }
     let mut lines = String::new();
     line(&mut lines, &status);
@@ -80,8 +80,13 @@ pub(crate) fn ready_job(watched: &Watched, name: &str) -> Option<Health> {
 }
 
 /// What is said of a job that waits. Whom it waits for is a name: that is in the log and in the status.
-fn blocked() -> String {
-    "it waits for a party, a server or a disk: blindsum status says for which".into()
+fn blocked(job: &str) -> String {
+    format!("it waits for a party, a server or a disk: {}", advice(job))
+}
+
+/// Where the names are: this page is open to everybody who reaches it.
+fn advice(job: &str) -> String {
+    format!("blindsum admin describe {job} says more")
 }
 
 fn line(lines: &mut String, status: &JobStatus) {

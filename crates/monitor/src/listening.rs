@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use blindsum_net::NetError;
 use blindsum_net::coordinator::check_address;
+use blindsum_net::{NetError, io_words};
 use tokio::net::TcpListener;
 
 /// A listener and where it is. Connections wait until somebody answers.
@@ -21,7 +21,10 @@ impl Listening {
         check_address(setting, address)?;
         let failed = |error: std::io::Error| NetError::Listen {
             address: address.into(),
-            reason: format!("{error} ({setting}: choose a free port of this machine)"),
+            reason: format!(
+                "{} ({setting}: choose a free port of this machine)",
+                io_words(&error)
+            ),
         };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;

@@ -9,9 +9,10 @@ use tonic::{Code, Response, Status};
 
 use crate::address::Address;
 use crate::connect::{CONNECT_TIME, ConnectError, Target};
-use crate::error::{with_causes, words_of};
 use crate::pb::admin_client::AdminClient;
 use crate::pb::{AddRequest, DescribeRequest, OrderReply, OrderRequest, ReloadRequest};
+use crate::plain::{ENDED, status_words};
+use crate::stream::Traffic;
 use crate::{Credentials, NetError};
 
 /// The time for an answer: an order waits for the work that a job is doing.
@@ -19,7 +20,12 @@ const ANSWER: Duration = Duration::from_secs(120);
 
 /// What a coordinator says whom it lets in.
 const OPERATORS_ONLY: &str = "the admin address lets in certificates of operators alone, as `blindsum pki issue CA NAME --operator` \
-                              makes them";
+                              makes them, while they are not revoked; if yours is one, ask who runs the coordinator \
+                              whether this is the admin address";
+
+/// What a coordinator says at another address.
+const PARTIES_DOOR: &str = "this is the address of parties; operators use the one that `blindsum serve --admin` or `admin` in \
+                            the configuration names";
 
 /// Why an operator was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +55,8 @@ pub fn check_url(url: &str) -> Result<(), NetError> {
 /// A connection to the admin address of a coordinator.
 pub struct Admin {
     client: AdminClient<Channel>,
-    url: String,
+    target: Target,
+    traffic: Arc<Traffic>,
 }
 
 impl Admin {
@@ -74,7 +81,8 @@ impl Admin {
         let client = AdminClient::new(connected.channel);
         Ok(Self {
             client: client.max_decoding_message_size(64 << 20),
-            url: url.into(),
+            traffic: connected.traffic,
+            target,
         })
     }
 
@@ -154,12 +162,18 @@ impl Admin {
                 code: "unknown-job".into(),
                 reason: status.message().into(),
             },
-            Code::Unauthenticated => unreachable(&self.url, status.message().into()).into(),
+            Code::Unauthenticated => unreachable(self.target.url(), status.message().into()).into(),
+            Code::Unimplemented => unreachable(self.target.url(), PARTIES_DOOR.into()).into(),
             _ => {
-                let cause = std::error::Error::source(status).map(with_causes);
-                let cause = cause.unwrap_or_else(|| words_of(status));
-                let reason = format!("{cause}; {OPERATORS_ONLY}");
-                unreachable(&self.url, reason).into()
+                let reason = match status_words(status) {
+                    ended if ended == ENDED => format!("{ended}: {OPERATORS_ONLY}"),
+                    words => words,
+                };
+                let error = match self.target.broken(&self.traffic, reason) {
+                    ConnectError::Never(error) | ConnectError::OutOfTime(error) => error,
+                    ConnectError::Later(reason) => unreachable(self.target.url(), reason),
+                };
+                error.into()
             }
         }
     }
@@ -176,7 +190,7 @@ async fn in_time<T>(
 fn unreachable(url: &str, reason: String) -> NetError {
     NetError::Unreachable {
         url: url.into(),
-        seconds: CONNECT_TIME.as_secs_f64(),
+        seconds: 0.0,
         reason,
     }
 }

@@ -25,10 +25,10 @@ use crate::NetError;
 use crate::address::{Address, bare};
 use crate::ahead::Ahead;
 use crate::chunks::CHUNK;
-use crate::error::with_causes;
 use crate::pb::CoordinatorFrame;
 use crate::pb::computing_client::ComputingClient;
 use crate::pb::coordinator_client::CoordinatorClient;
+use crate::plain::{cause_words, io_words};
 use crate::stream::{Traffic, Watched};
 use crate::tls::{certificate_words, key_exchange, tls_error, words};
 use crate::wire::{CONNECT, LARGEST_PIECE, Sending, Sent};
@@ -186,11 +186,14 @@ impl Target {
 
     /// Connects; each of the three steps gets `time`.
     pub async fn connect(&self, time: Duration) -> Result<Connected, ConnectError> {
-        let late = |what: &str| ConnectError::Later(format!("{what}: no answer in time"));
+        let late = |what: &str| {
+            let seconds = time.as_secs_f64();
+            ConnectError::Later(format!("no answer to {what} within {seconds} s"))
+        };
         let address = (self.address.host.as_str(), self.address.port);
         let stream = match timeout(time, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(ConnectError::Later(error.to_string())),
+            Ok(Err(error)) => return Err(ConnectError::Later(io_words(&error))),
             Err(_) => return Err(late("TCP")),
         };
         let _ = stream.set_nodelay(true);
@@ -207,7 +210,7 @@ impl Target {
         let channel = timeout(time, self.http(stream)).await;
         match channel {
             Ok(Ok(channel)) => Ok(Connected { channel, traffic }),
-            Ok(Err(error)) => Err(self.broken(&traffic, with_causes(&error))),
+            Ok(Err(error)) => Err(self.broken(&traffic, cause_words(&error))),
             Err(_) => Err(late("HTTP/2")),
         }
     }
@@ -233,7 +236,7 @@ impl Target {
 
     fn tls_failed(&self, error: &std::io::Error) -> ConnectError {
         match tls_error(error) {
-            None => ConnectError::Later(format!("TLS: {error}")),
+            None => ConnectError::Later(format!("in the TLS handshake: {}", io_words(error))),
             Some(inner) => ConnectError::Never(self.failed(self.tls_reason(inner))),
         }
     }
@@ -301,6 +304,13 @@ impl Target {
                 ConnectError::OutOfTime(self.failed(format!(
                     "by the clock of the {whom} this side's certificate is not in its time ({error}): check the clocks of \
                      both machines; if they are right, the CA must issue a new certificate"
+                )))
+            }
+            Some(AlertDescription::CertificateRevoked) => {
+                let whom = self.whom();
+                ConnectError::Never(self.failed(format!(
+                    "the {whom} does not accept this side's certificate: it is revoked; ask the CA for a new one, with a \
+                     new key"
                 )))
             }
             Some(_) => ConnectError::Never(self.failed(format!(

@@ -8,10 +8,10 @@ use tokio::task::JoinHandle;
 use tonic::Streaming;
 
 use crate::connect::{ConnectError, Connected, Target};
-use crate::error::with_causes;
 use crate::outbox::{Queue, SendEnd, send_all};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{CoordinatorFrame, PartyFrame};
+use crate::plain::{ENDED, status_words};
 use crate::stream::Traffic;
 
 /// Time for the last frames to go out.
@@ -44,7 +44,10 @@ impl Conversation {
         let traffic = connected.traffic.clone();
         let (stream, frames) = mpsc::channel(4);
         let sending = tokio::spawn(async move { send_all(queue, &stream, chunk_timeout).await });
-        let broken = |status: tonic::Status| target.broken(&traffic, with_causes(&status));
+        let broken = |status: tonic::Status| match (status_words(&status), traffic.alert()) {
+            (ended, None) if ended == ENDED => ConnectError::Later(WRONG_DOOR.into()),
+            (words, _) => target.broken(&traffic, words),
+        };
         let late = || ConnectError::Later("the coordinator does not answer the Hello".into());
         let connect = connected.stream(frames);
         let mut inbound = match tokio::time::timeout(time, connect).await {
@@ -54,7 +57,7 @@ impl Conversation {
         };
         let first = match tokio::time::timeout(time, inbound.message()).await {
             Ok(Ok(Some(frame))) => frame,
-            Ok(Ok(None)) => return Err(ConnectError::Later(CLOSED.into())),
+            Ok(Ok(None)) => return Err(ConnectError::Later(WRONG_DOOR.into())),
             Ok(Err(status)) => return Err(broken(status)),
             Err(_) => return Err(late()),
         };
@@ -75,7 +78,7 @@ impl Conversation {
                 Ok(None) => Err(Silence::Lost(CLOSED.into())),
                 Err(status) => {
                     let reason = self.traffic.error().map(str::to_owned);
-                    Err(Silence::Lost(reason.unwrap_or_else(|| with_causes(&status))))
+                    Err(Silence::Lost(reason.unwrap_or_else(|| status_words(&status))))
                 }
             },
             end = &mut self.sending => Err(match end {
@@ -111,6 +114,10 @@ impl Conversation {
         let _ = tokio::time::timeout(GOODBYE_TIME, goodbye).await;
     }
 }
+
+/// Nothing came back after the handshake.
+const WRONG_DOOR: &str = "the other side closed the connection before it answered: if this is the address of operators \
+                          (admin), give that of parties, which is another port; else the coordinator's log says why";
 
 /// The coordinator has ended the stream.
 const CLOSED: &str = "the coordinator closed the connection";

@@ -37,11 +37,11 @@ pub enum NetError {
         reason: String,
     },
     /// The coordinator could not be reached, at first or after a lost connection, in the time that was allowed.
-    #[error("coordinator {url} not reached within {seconds} s: {reason}")]
+    #[error("coordinator {url} not reached{}: {reason}", within(*seconds))]
     Unreachable {
         /// The address at which it should be.
         url: String,
-        /// How long it was tried, in seconds.
+        /// How long it was tried again and again, in seconds; 0 where it was tried once.
         seconds: f64,
         /// Why the last attempt failed.
         reason: String,
@@ -140,25 +140,9 @@ impl From<CryptoError> for NetError {
     }
 }
 
-/// What a gRPC status says.
-pub(crate) fn words_of(status: &tonic::Status) -> String {
-    match status.message() {
-        "" => status.code().description().to_owned(),
-        broken if broken.starts_with("h2 protocol error") => "the connection broke".into(),
-        message => message.to_owned(),
+fn within(seconds: f64) -> String {
+    match seconds > 0.0 {
+        true => format!(" within {seconds} s"),
+        false => String::new(),
     }
-}
-
-/// An error with its causes, outermost first.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -89,13 +89,14 @@ impl Limits {
         ];
         for (field, value) in times {
             if !(value > 0.0 && value <= 1e6) {
-                return Err((field, format!("0 < {field} = {value} <= 1000000 seconds")));
+                let rule = format!("is {value} s and must be above 0 and at most 1000000 s");
+                return Err((field, advised(rule, value > 1e6)));
             }
         }
         // Etcd counts leases in whole seconds, and on a slow line a sign of life takes its time.
         if !(self.lease >= 1.0 && self.lease <= 1e6) {
-            let rule = format!("1 <= lease = {} <= 1000000 seconds", self.lease);
-            return Err(("lease", rule));
+            let rule = format!("is {} s and must be from 1 to 1000000 s", self.lease);
+            return Err(("lease", advised(rule, self.lease > 1e6)));
         }
         let counts = [
             ("connections", self.connections as u64),
@@ -108,13 +109,14 @@ impl Limits {
         ];
         for (field, value) in counts {
             if !(1..=1 << 46).contains(&value) {
-                return Err((field, format!("1 <= {field} = {value} <= 2^46")));
+                let rule = format!("is {value} and must be from 1 to 2^46");
+                return Err((field, advised(rule, value > 0)));
             }
         }
         // 0 is fine: everything goes to the file.
         if self.relay_memory > 1 << 46 {
-            let rule = format!("relay_memory = {} <= 2^46", self.relay_memory);
-            return Err(("relay_memory", rule));
+            let rule = format!("is {} and must be at most 2^46", self.relay_memory);
+            return Err(("relay_memory", advised(rule, true)));
         }
         Ok(())
     }
@@ -132,6 +134,18 @@ impl Limits {
         differs.map(|(name, _)| name).collect()
     }
 
+    /// A limit with its value here and there, for people.
+    pub(crate) fn change(&self, other: &Self, name: &str) -> String {
+        let value = |limits: &Self| {
+            let fields = serde_json::to_value(limits).unwrap_or_default();
+            match fields.get(name) {
+                None | Some(serde_json::Value::Null) => "none".to_owned(),
+                Some(value) => value.to_string(),
+            }
+        };
+        format!("limits.{name}: {} → {}", value(self), value(other))
+    }
+
     /// Whether what a server computes for this job fits in memory.
     pub(crate) fn check_memory(&self, job: &Job) -> Result<(), NetError> {
         let (needed, allowed) = (job.plan().memory(), self.computing_memory);
@@ -146,6 +160,14 @@ impl Limits {
             spec.job, spec.parties, spec.dim,
         );
         Err(NetError::config("limits.computing_memory", rule))
+    }
+}
+
+/// A rule with what to do about the value that breaks it.
+fn advised(rule: String, is_high: bool) -> String {
+    match is_high {
+        true => format!("{rule}: lower it"),
+        false => format!("{rule}: raise it"),
     }
 }
 
@@ -168,7 +190,10 @@ mod tests {
             };
             let (field, rule) = limits.check().unwrap_err();
             assert_eq!(field, "lease");
-            assert!(rule.starts_with("1 <= lease = "), "{rule}");
+            assert!(
+                rule.contains(" and must be from 1 to 1000000 s: "),
+                "{rule}"
+            );
         }
         let limits = Limits {
             connections: 0,

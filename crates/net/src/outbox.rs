@@ -1,6 +1,7 @@
 //! What one side sends over a stream: a queue of frames and of large messages. A large message is cut into chunks only
 //! when its turn comes, so that no copies are kept for a slow receiver.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -45,6 +46,8 @@ pub(crate) enum Content {
 pub(crate) struct Outbox<F> {
     queue: mpsc::UnboundedSender<Queued<F>>,
     farewell: mpsc::Sender<F>,
+    /// Why the stream ends, for people, once that is known.
+    why: Arc<OnceLock<String>>,
 }
 
 /// What was put into an outbox.
@@ -60,6 +63,7 @@ impl<F> Clone for Outbox<F> {
         Self {
             queue: self.queue.clone(),
             farewell: self.farewell.clone(),
+            why: self.why.clone(),
         }
     }
 }
@@ -74,7 +78,15 @@ impl<F: Frames> Outbox<F> {
             farewell: said,
             waiting: None,
         };
-        (Self { queue, farewell }, queue_end)
+        let why = Arc::default();
+        (
+            Self {
+                queue,
+                farewell,
+                why,
+            },
+            queue_end,
+        )
     }
 
     /// An outbox before a line, whose frames are dropped as well where the receiver does not take them in time, or
@@ -88,6 +100,16 @@ impl<F: Frames> Outbox<F> {
     /// Queues one thing; it is lost where the connection has ended.
     pub fn put(&self, queued: Queued<F>) {
         let _ = self.queue.send(queued);
+    }
+
+    /// Remembers why the stream ends; the first reason counts.
+    pub fn ends_because(&self, reason: &str) {
+        let _ = self.why.set(reason.to_owned());
+    }
+
+    /// Why the stream ends, if one side has said so.
+    pub fn why(&self) -> Option<&str> {
+        self.why.get().map(String::as_str)
     }
 
     /// Drops what is queued, what is being sent, and what waits in the line: this frame is the last one. A receiver that

@@ -66,7 +66,7 @@ pub(crate) fn check_audit(path: Option<&Path>, store: Option<&Path>) -> Result<(
 /// [`NetError::Config`] in the field of this name: the file cannot be read, or it is no UTF-8.
 pub(crate) fn read_text(field: &str, path: &Path) -> Result<String, NetError> {
     let wrong = |why: String| NetError::config(field, format!("{}: {why}", path.display()));
-    let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let bytes = std::fs::read(path).map_err(|error| wrong(crate::io_words(&error)))?;
     if bytes.contains(&0) {
         return Err(wrong(
             "is no UTF-8 text: save it as UTF-8, not as UTF-16".into(),

@@ -8,8 +8,8 @@ use tokio_stream::{Stream, StreamExt};
 
 use crate::address::Address;
 use crate::connect::{ConnectError, Connected, Target};
-use crate::error::with_causes;
 use crate::pb::{StatusReply, StatusRequest};
+use crate::plain::status_words;
 use crate::report::JobStatus;
 use crate::{Credentials, JobError, NetError};
 
@@ -82,7 +82,7 @@ impl Question {
             ConnectError::Never(error) | ConnectError::OutOfTime(error) => error,
             ConnectError::Later(reason) => NetError::Unreachable {
                 url: self.url.clone(),
-                seconds: TIME.as_secs_f64(),
+                seconds: 0.0,
                 reason,
             },
         })
@@ -94,5 +94,5 @@ fn parse(reply: StatusReply) -> Result<Vec<JobStatus>, NetError> {
 }
 
 fn failed(status: &tonic::Status) -> NetError {
-    JobError::Coordinator(with_causes(status)).into()
+    JobError::Coordinator(status_words(status)).into()
 }

@@ -10,6 +10,7 @@ use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::counts::Counts;
+use crate::plain::io_words;
 use crate::tls::{tls_error, words};
 
 /// What went through a connection.
@@ -113,7 +114,7 @@ impl<S> Watched<S> {
                 (None, io::ErrorKind::UnexpectedEof) => {
                     "the connection was closed at the other end without a goodbye".into()
                 }
-                (None, _) => error.to_string(),
+                (None, _) => io_words(error),
             };
             let _ = self.traffic.error.set(Broken { reason, alert });
         }

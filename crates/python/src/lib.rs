@@ -93,6 +93,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(store::stored_rounds, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_faults, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_model, module)?)?;
+    module.add_function(wrap_pyfunction!(store::stored_versions, module)?)?;
     module.add_function(wrap_pyfunction!(store::back_up_store, module)?)?;
     module.add_function(wrap_pyfunction!(daemon::daemon, module)?)?;
     module.add_function(wrap_pyfunction!(network::log_to_stderr, module)?)?;

@@ -71,6 +71,12 @@ pub fn stored_model<'py>(
     Ok(model.map(|model| read_only(py, model.values())))
 }
 
+/// The versions of a job's model that a store has, oldest first.
+#[pyfunction]
+pub fn stored_versions(py: Python<'_>, store: PathBuf, job: &str) -> PyResult<Vec<u64>> {
+    released(py, || StoreReader::open(&store)?.versions(job)).or_raise(py)
+}
+
 /// Writes a copy of a store to a new file.
 #[pyfunction]
 pub fn back_up_store(py: Python<'_>, store: PathBuf, to: PathBuf) -> PyResult<()> {

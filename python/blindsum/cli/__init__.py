@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from blindsum import os_errors
 from blindsum.early import StoppedEarly
 
 EXIT_SUM = 0
@@ -68,7 +69,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit status."""
-    from blindsum.cli.console import never_fail
+    from blindsum.cli.console import never_fail, note
 
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever installed the handler knows what it means.
         raise
     except KeyboardInterrupt:
-        print("blindsum: interrupted", file=sys.stderr)
+        note("blindsum: interrupted")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away, as with `| head`.
@@ -171,6 +172,8 @@ class _Version(argparse.Action):
 
 
 def _complain(error: Exception | str, status: int) -> int:
+    from blindsum.cli.console import note
+
     text = " ".join(str(error).split()) or type(error).__name__
-    print(f"blindsum: error: {text}", file=sys.stderr)
+    note(f"blindsum: error: {text}", "ERROR")
     return status

@@ -7,11 +7,14 @@ something goes on. With ``--json`` nothing but JSON reaches stdout.
 from __future__ import annotations
 
 import io
+import json
+import logging
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 LINE_EVERY = 10.0
@@ -174,9 +177,29 @@ def _open_closed() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
-def note(text: str) -> None:
+_form = {"json": False}
+
+
+def notes_as_json() -> None:
+    """Write notes as JSON from now on, a line each, as the log has them."""
+    _form["json"] = True
+
+
+def note(text: str, level: str = "INFO") -> None:
     """Say something on stderr."""
+    if _form["json"]:
+        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        message = text.removeprefix("blindsum: ")
+        text = json.dumps({"timestamp": now, "level": level, "message": message, "target": "blindsum.cli"})
     print(text, file=sys.stderr, flush=True)
+
+
+class JsonNotes(logging.Handler):
+    """Writes what Python logs as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one."""
+        note(self.format(record), record.levelname)
 
 
 def bytes_text(count: float) -> str:

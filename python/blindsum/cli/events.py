@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from blindsum.cli.output import Output
+from blindsum.display import names_text
 from blindsum.metrics_text import metrics_text
 
 
@@ -30,8 +31,12 @@ class Lines:
         self._here: int | None = None
         self._left: dict[str, str] = {}
         self._warning = ""
+        self._blocked = ""
         self._held = ""
         self._failed = False
+        # Whether the next status tells what was before this start.
+        self._is_old = False
+        self._was_done = False
 
     def say(self, event: str, fields: dict[str, Any]) -> None:
         """Print what is new."""
@@ -48,6 +53,9 @@ class Lines:
             if fields["metrics"]:
                 self._out.line(f"blindsum: metrics at http://{fields['metrics']}/metrics")
             self._out.line(f"blindsum: job {fields['job']} {fields['model']}")
+            self._is_old = fields["starts_from"]["kind"] in ("store", "parties")
+        elif event == "stopped" and self._was_done:
+            self._out.line("blindsum: stopped; nothing was left to do")
         elif event == "stopped":
             done = fields["rounds_done"]
             self._out.line(
@@ -57,10 +65,12 @@ class Lines:
             self._status(fields)
 
     def _status(self, status: dict[str, Any]) -> None:
-        if status["warning"] != self._warning:
-            now = status["warning"] or f"no longer: {self._warning}"
-            self._warning = status["warning"]
-            self._out.line(f"blindsum: {now}")
+        if self._is_old:
+            self._was_here(status)
+        if self._was_done and _is_done(status):
+            return
+        self._was_done = False
+        self._warn(status["warning"], status.get("blocked", ""))
         if status["held"] != self._held:
             now = status["held"] or "rounds begin again"
             self._held = status["held"]
@@ -76,7 +86,7 @@ class Lines:
             reason = status["reason"]
             self._out.line(f"blindsum: stopped, the job has not failed and goes on from its store: {reason}")
         if status["state"] == "running" and (current is None or current["state"] != "running"):
-            self._waiting(len(status["connected"]), status["min_parties"], status["left"])
+            self._waiting(list(status["connected"]), status["min_parties"], status["left"])
 
     def _departed(self, left: dict[str, str]) -> None:
         """Say who has left, and why: again for another reason, or if the party was back in between."""
@@ -85,11 +95,37 @@ class Lines:
                 self._out.line(f"{name} has left: {reason}")
         self._left = left
 
-    def _waiting(self, here: int, least: int, left: dict[str, str]) -> None:
-        if here < least and here != self._here:
+    def _was_here(self, status: dict[str, Any]) -> None:
+        """Take what was before this start as said."""
+        self._is_old = False
+        current = status["round"]
+        if current is not None and current["state"] != "running":
+            self._said = (current["number"], current["state"])
+        if _is_done(status):
+            self._was_done = True
+            job, done = status["job"], status["rounds_done"]
+            self._out.line(
+                f"blindsum: job {job} is done: {done} of {status['rounds']} rounds; to go on, start with "
+                f"--stay --admin HOST:PORT, and then: blindsum admin extend {job} --rounds N"
+            )
+
+    def _warn(self, warning: str, blocked: str) -> None:
+        """Say for whom the job waits, once, and what else must be known."""
+        if blocked and not self._blocked.startswith(blocked):
+            self._out.line(f"blindsum: {blocked}")
+        self._blocked = blocked
+        others = warning.replace(blocked, "").strip("; ") if blocked else warning
+        if others != self._warning:
+            now = others or f"no longer: {self._warning}"
+            self._warning = others
+            self._out.line(f"blindsum: {now}")
+
+    def _waiting(self, here: list[str], least: int, left: dict[str, str]) -> None:
+        if len(here) < least and len(here) != self._here:
+            names = f" ({names_text(here)})" if here else ""
             without = f" without {', '.join(sorted(left))}" if left else ""
-            self._out.line(f"{here} of at least {least} parties are here{without}; waiting")
-        self._here = here
+            self._out.line(f"{len(here)} of at least {least} parties are here{names}{without}; waiting")
+        self._here = len(here)
 
     def _round(self, current: dict[str, Any]) -> None:
         state = (current["number"], current["state"])
@@ -99,15 +135,23 @@ class Lines:
         self._out.line(f"round {current['number']}: {_told(current)}")
 
 
+def _is_done(status: dict[str, Any]) -> bool:
+    rounds = status.get("rounds", 0)
+    return status["state"] == "done" or 0 < rounds <= status["rounds_done"]
+
+
 def _told(current: dict[str, Any]) -> str:
     parties, survivors, key_setup = len(current["parties"]), len(current["survivors"]), current["key_setup"]
     match current["state"]:
         case "running":
-            return f"{'key set-up, ' if key_setup else ''}{parties} parties"
+            return f"{'key set-up, ' if key_setup else ''}{parties} {'party' if parties == 1 else 'parties'}"
         case "done":
             what = "key set-up, held by" if key_setup else "sum of"
             told = metrics_text(current.get("metrics", {}))
             more = f"; {told}" if told else ""
+            lost = {name: why for stage in current["stages"] for name, why in stage["dropped"].items()}
+            if lost:
+                more += "; lost: " + names_text([f"{name} ({why})" for name, why in lost.items()])
             return f"{what} {survivors} of {parties} parties, {current['seconds']:.2f} s{more}"
         case _:
             return f"{'key set-up failed' if key_setup else 'no sum'}: {current['reason']}"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blindsum import os_errors
 from blindsum.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,11 +33,20 @@ def named(text: str) -> str:
 
 
 def write_array(path: str, array: NDArray[np.generic]) -> None:
-    """Write an array as ``.npy``, to the file of this very name: ``numpy.save`` would add an ending to it."""
+    """Write an array as ``.npy``, for this user alone.
+
+    It goes to the file of this very name: ``numpy.save`` would add an ending to it. A model tells of the data
+    that it was trained with.
+    """
     import numpy as np
 
-    with open(path, "wb") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE), "wb") as file:
+        os.fchmod(file.fileno(), PRIVATE)
         np.save(file, array)
+
+
+PRIVATE = 0o600
+"""The mode of files that only their owner reads."""
 
 
 def check_file(option: str, path: str | None, beside: Sequence[tuple[str, str | None]] = ()) -> None:
@@ -111,6 +121,6 @@ def check_folder(option: str, path: str) -> None:
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(option, f"{path} cannot be a folder: {error.strerror}") from error
+        raise ConfigError(option, f"{path} cannot be a folder: {os_errors.words(error)}") from error
     if not os.access(path, os.W_OK):
         raise ConfigError(option, f"{path} may not be written to")

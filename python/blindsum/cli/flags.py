@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import argparse
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -31,3 +33,14 @@ def named_as_flags(*fields: str, **arguments: str) -> Iterator[None]:
         if error.field not in names:
             raise
         raise ConfigError(names[error.field], error.rule) from error
+
+
+def flagged(run: Callable[[argparse.Namespace], int], *fields: str) -> Callable[[argparse.Namespace], int]:
+    """A command whose errors about these settings name the flags."""
+
+    @functools.wraps(run)
+    def named(options: argparse.Namespace) -> int:
+        with named_as_flags(*fields):
+            return run(options)
+
+    return named

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, log, passphrases
+from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, console, log, passphrases
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.flags import named_as_flags
@@ -216,6 +216,9 @@ def _take_part(session: Session, options: argparse.Namespace, train: Callable[..
         try:
             _take_rounds(session, train, told)
             over = True
+        except TrainingError as error:
+            session.training_failed(error.cause)
+            raise
         except RoundUnknown as error:
             # Of a round from before this process was started; others come.
             told.unknown(error)
@@ -323,9 +326,10 @@ class _Told:
 class TrainingError(Exception):
     """The user's function raised in a round; its traceback has been printed."""
 
-    def __init__(self, number: int, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, number: int, cause: Exception) -> None:
+        super().__init__(f"the training function raised {type(cause).__name__}: {cause}")
         self.number = number
+        self.cause = cause
 
 
 def _submit(current: Round, train: Callable[..., Any], told: _Told) -> bool:
@@ -338,9 +342,8 @@ def _submit(current: Round, train: Callable[..., Any], told: _Told) -> bool:
         step = train(current.model, RoundNumber.of(current))
     except Exception as error:
         # The one traceback that a user wants to see: the one of the user's own function.
-        traceback.print_exc()
-        what = f"the training function raised {type(error).__name__}: {error}"
-        raise TrainingError(current.number, what) from error
+        console.note(traceback.format_exc().rstrip(), "ERROR")
+        raise TrainingError(current.number, error) from error
     try:
         update, weight, metrics = _update_of(step)
         if update is None or _is_zero(weight):
@@ -461,7 +464,10 @@ def policy_from(rules: list[str]) -> Policy:
         except ValueError as error:
             kind = "a number" if name == "min_corrupt" else "a whole number"
             raise ConfigError("--policy", f"{rule!r}: {name} must be {kind}") from error
-    return Policy(**values)
+    try:
+        return Policy(**values)
+    except ConfigError as error:
+        raise ConfigError(f"--policy {error.field.removeprefix('policy.')}", error.rule) from error
 
 
 def _rule_value(name: str, text: str) -> Any:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import functools
+import logging
 import os
 
 from blindsum import logs
+from blindsum.cli import console
 from blindsum.cli.flags import named_as_flags
 
 DEFAULT = "warn"
@@ -39,3 +41,6 @@ def start(level: str, format: str) -> None:
     """
     with named_as_flags("log", "log_format"):
         logs.to_stderr(level, format)
+    if format == "json":
+        console.notes_as_json()
+        logging.getLogger("blindsum").addHandler(console.JsonNotes())

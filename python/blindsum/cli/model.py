@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from typing import Any
 
 from blindsum.cli.files import check_file, inputs, named, write_array
@@ -38,6 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", metavar="NAME", help="name of the job (default: the only one)")
     parser.add_argument("--version", type=int, metavar="N", help="version of the model (default: the latest)")
     parser.add_argument("--out", type=named, metavar="FILE", help="where to, .npy")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
     parser.set_defaults(run=run)
     commands = parser.add_subparsers(metavar="init")
     init = commands.add_parser(
@@ -57,19 +59,25 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read and write."""
-    from blindsum.coordinator import stored_jobs, stored_model
+    from blindsum.coordinator import stored_jobs, stored_model, stored_versions
     from blindsum.errors import ConfigError, StoreError
 
     for option in ("store", "out"):
         if getattr(options, option) is None:
             raise ConfigError(f"--{option}", "must be given; `blindsum model --help` says more")
     check_file("--out", options.out, inputs(options, "store"))
+    if os.path.exists(options.out) and not options.force:
+        raise ConfigError("--out", f"{options.out} exists: give another file, or replace it with --force")
     jobs = {job["job"]: job for job in stored_jobs(options.store)}
     name = job_name(list(jobs), options.job)
     version = jobs[name]["model_version"] if options.version is None else options.version
     model = stored_model(options.store, name, version) if version >= 0 else None
     if model is None:
-        raise StoreError(f"store {options.store}: version {version} of the model of job {name} is not there")
+        kept = ", ".join(map(str, stored_versions(options.store, name))) or "none"
+        raise StoreError(
+            f"store {options.store}: version {version} of the model of job {name} is not there; give "
+            f"--version one of those that are kept: {kept}"
+        )
     if not model.size:
         raise StoreError(f"store {options.store}: job {name} has no model")
     write_array(options.out, model)

@@ -18,8 +18,13 @@ def summary(job: Mapping[str, Any]) -> str:
     of = f" of {job['rounds']}" if job["rounds"] else ""
     return (
         f"job {job['job']} ({job['protocol']}): {doing(job)}; {job['rounds_done']}{of} rounds done, "
-        f"{len(job['connected'])} parties connected"
+        f"{counted(len(job['connected']), 'party', 'parties')} connected"
     )
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """A number of things."""
+    return f"{number} {one if number == 1 else many}"
 
 
 def doing(job: Mapping[str, Any]) -> str:
@@ -73,15 +78,16 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _round(ended: Mapping[str, Any]) -> str:
+    at = f"round {ended['number']} of {moment(ended['started_ms'])}"
     if ended["state"] == "done":
         told = metrics_text(ended["metrics"])
         more = f"; {told}" if told else ""
         what = "key set-up, held by" if ended["key_setup"] else "sum of"
         return (
-            f"round {ended['number']}: {what} {ended['survivors']} of {ended['parties']} parties, "
+            f"{at}: {what} {ended['survivors']} of {counted(ended['parties'], 'party', 'parties')}, "
             f"{ended['seconds']:.1f} s{more}"
         )
-    return f"round {ended['number']}: no sum: {ended['reason']}"
+    return f"{at}: no sum: {ended['reason']}"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -10,7 +10,9 @@ from typing import Any
 from blindsum import checks, pki
 from blindsum.cli import EXIT_FAILED, passphrases, pki_records
 from blindsum.cli.files import named
+from blindsum.cli.flags import flagged
 from blindsum.cli.pki_records import date
+from blindsum.pki.authority import check_not_revoked
 
 EXAMPLES = """\
 examples:
@@ -32,6 +34,10 @@ exit status: 0 done, 2 wrong arguments or files, 1 the system failed or nothing 
 """
 
 
+FLAGS = ("days", "algorithm", "expect_fingerprint")
+"""Settings whose flags have their names."""
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Make and show certificates. Private keys never need to leave their party."
@@ -44,7 +50,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_algorithm(init)
     add_days(init, pki.CA_DAYS)
     passphrases.add_new_key(init)
-    init.set_defaults(run=_init)
+    init.set_defaults(run=flagged(_init, *FLAGS))
 
     issue = actions.add_parser("issue", help="make a key and its certificate in one place")
     issue.add_argument("folder", type=named, metavar="DIR", help="folder of the CA")
@@ -55,14 +61,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_days(issue, pki.IDENTITY_DAYS)
     passphrases.add_new_key(issue)
     passphrases.add_ca(issue)
-    issue.set_defaults(run=_issue)
+    issue.set_defaults(run=flagged(_issue, *FLAGS))
 
     request = actions.add_parser("request", help="make a key and a signing request")
     request.add_argument("name", metavar="NAME", help="name of the party, coordinator, server or operator")
     request.add_argument("--out", type=named, metavar="DIR", default=".", help="folder of the files")
     add_algorithm(request)
     passphrases.add_new_key(request)
-    request.set_defaults(run=_request)
+    request.set_defaults(run=flagged(_request, *FLAGS))
 
     sign = actions.add_parser("sign", help="turn a signing request into a certificate")
     sign.add_argument("folder", type=named, metavar="DIR", help="folder of the CA")
@@ -77,9 +83,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="HEX",
         help="sign only a key with this fingerprint, as its sender has read it out by another way",
     )
+    sign.add_argument(
+        "--revoked-key",
+        action="store_true",
+        help="sign also a key of which a certificate was revoked",
+    )
     sign.add_argument("--yes", action="store_true", help="do not ask at a terminal whether to sign")
     passphrases.add_ca(sign)
-    sign.set_defaults(run=_sign)
+    sign.set_defaults(run=flagged(_sign, *FLAGS))
 
     pki_records.add(actions)
 
@@ -171,6 +182,10 @@ def _sign(options: argparse.Namespace) -> int:
     expected: str | None = options.expect_fingerprint
     if asked["kind"] == "signing request":
         _print_request(options, name, asked)
+        if not options.revoked_key:
+            check_not_revoked(
+                Path(options.request), asked["key_fingerprint"], pki.certificates(options.folder)
+            )
         if expected is None:
             # What is confirmed is what is signed, also if the file changes meanwhile.
             expected = asked["key_fingerprint"]
@@ -188,6 +203,7 @@ def _sign(options: argparse.Namespace) -> int:
         days=options.days,
         replace=options.replace,
         expect_fingerprint=expected,
+        revoked_key=options.revoked_key,
         ca_passphrase=passphrases.of_ca(options),
     )
     print(f"certificate {path}: send it back")
@@ -195,8 +211,8 @@ def _sign(options: argparse.Namespace) -> int:
 
 
 def _print_request(options: argparse.Namespace, name: str, asked: dict[str, Any]) -> None:
-    names = asked["names"] or [asked["subject"]]
-    print(f"names       {', '.join(names)}")
+    names = [one for one in asked["names"] or [asked["subject"]] if one]
+    print(f"names       {', '.join(names) or 'none: the request asks for no name'}")
     print(f"key         {asked['key']}, fingerprint {asked['key_fingerprint']}")
     if options.expect_fingerprint is None:
         print(

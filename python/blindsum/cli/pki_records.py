@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from blindsum import pki
 from blindsum.cli import passphrases
 from blindsum.cli.files import named
+from blindsum.cli.flags import flagged
 from blindsum.pki.index import UNKNOWN
 from blindsum.texts import counted
 
@@ -66,7 +67,7 @@ def add(actions: Actions) -> None:
     revoke.add_argument("--why", default="", metavar="TEXT", help="why, for the CA's own index")
     revoke.add_argument("--days", type=int, default=pki.REVOCATION_DAYS, help="validity of the list")
     passphrases.add_ca(revoke)
-    revoke.set_defaults(run=_revoke)
+    revoke.set_defaults(run=flagged(_revoke, "days", "algorithm"))
 
     index = actions.add_parser(
         "index", help="add certificates that were signed by a version without an index; mend a damaged one"
@@ -94,7 +95,7 @@ def add(actions: Actions) -> None:
     )
     passphrases.add_new_key(roll)
     passphrases.add_ca(roll)
-    roll.set_defaults(run=_roll)
+    roll.set_defaults(run=flagged(_roll, "days", "algorithm"))
 
     bundle = actions.add_parser("bundle", help="put CA certificates, or revocation lists, into one file")
     bundle.add_argument("files", type=named, metavar="FILE", nargs="+", help="ca.pem or crl.pem of each CA")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from blindsum import logs
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log, passphrases
 from blindsum.cli.events import Json, Lines
 from blindsum.cli.examples import example
@@ -92,6 +94,10 @@ for parties that come later.
 exit status: 0 the job is over, or it was stopped by a signal, 1 the job failed or the system did, 2 wrong
 arguments or credentials, 130 a second signal came while it stopped
 """
+
+
+QUIET = f"{log.DEFAULT},blindsum_job::server::trouble=error"
+"""The default log without the lines that this command prints itself: for whom a job waits."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -232,6 +238,8 @@ def _run(options: argparse.Namespace) -> int:
     from blindsum.errors import ConfigError
 
     log.start(options.log, options.log_format)
+    if options.log == log.DEFAULT:
+        logs.change(QUIET)
     if options.server:
         return follow(options, identity_from(options), limits_from(options.limit))
     if options.audit:
@@ -284,7 +292,8 @@ def _run(options: argparse.Namespace) -> int:
 
     def drain() -> None:
         console.note(
-            "blindsum: draining: the round under way ends, and none begins; a second signal stops at once"
+            "blindsum: draining: the round under way ends, and none begins; a second signal stops at once. "
+            "Parties wait for --give-up-after (120 s by default), and end then"
         )
         coordinator.drain("SIGTERM")
 
@@ -311,6 +320,8 @@ def _run(options: argparse.Namespace) -> int:
             "model": _named(coordinator.starts_from, spec, options),
         },
     )
+    for text in _warned_of(options):
+        console.note(f"blindsum: {text}")
     last = _watch(coordinator, say, out)
     say("stopped", {"rounds_done": last.get("rounds_done", 0)})
     out.finish()
@@ -319,6 +330,14 @@ def _run(options: argparse.Namespace) -> int:
     if options.out and last:
         _write_model(options.store, spec.job, last["model_version"], options.out)
     return EXIT_SUM
+
+
+def _warned_of(options: argparse.Namespace) -> Iterator[str]:
+    """What an operator who left an option out may not expect."""
+    if not options.store:
+        yield "without --store FILE rounds and models are forgotten when this ends"
+    if not options.crl:
+        yield "without --crl FILE nobody can be revoked"
 
 
 def _named(start: ModelStart, spec: JobSpec, options: argparse.Namespace) -> str:

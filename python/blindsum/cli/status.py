@@ -47,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
         latest = job["round"]
         if job["state"] == "running" and (latest is None or latest["state"] != "running"):
             print(f"  a round needs at least {counted(job['min_parties'], 'party')}")
+        if job["state"] == "running":
+            print(f"  who is connected and awaited is not in the store: blindsum admin describe {job['job']}")
         if job["held"]:
             print(f"  {job['held']}")
         if job["reason"]:

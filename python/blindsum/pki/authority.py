@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -177,6 +178,7 @@ def sign(
     days: int = IDENTITY_DAYS,
     replace: bool = False,
     expect_fingerprint: str | None = None,
+    revoked_key: bool = False,
     ca_passphrase: str | None = None,
 ) -> Path:
     """Turn a signing request into a certificate ``NAME.pem``; the private key is not needed.
@@ -208,13 +210,16 @@ def sign(
         The ``key_fingerprint`` that its sender told by another way, 64 hexadecimal digits; colons and
         blanks between them do not count. A request with another key is not signed. ``None`` compares
         nothing.
+    revoked_key
+        Whether to sign a key of which a certificate was revoked: somebody else may have it.
     ca_passphrase
         What the CA's key is encrypted with, if it is.
 
     Raises
     ------
     blindsum.IdentityError
-        The request is malformed, asks for another name or has another key, or the certificate exists.
+        The request is malformed, asks for another name, has another key or the key of a revoked certificate,
+        or the certificate exists.
     """
     checks.setting("days", days, 1, MOST_DAYS)
     folder = Path(checks.path("ca", ca))
@@ -240,15 +245,40 @@ def sign(
             " ask its sender which request is the right one"
         )
     role, at = _role(hosts, computes, operator)
+    if not revoked_key:
+        check_not_revoked(path, found, index.load(folder))
     authority = load(folder, ca_passphrase)
     with index.locked(folder):
         known = index.load(folder)
+        if not revoked_key:
+            check_not_revoked(path, found, known)
         if not replace:
             refuse_existing(target, advice=advice)
         certificate = _native.pki_sign(authority, text, name, role, at, days)
         index.save(folder, known.with_entry(index.entry_of(_native.pki_describe(certificate), name)))
         (replace_file if replace else write_new)(target, certificate)
     return target
+
+
+def check_not_revoked(request_file: Path, key_fingerprint: str, known: index.Index) -> None:
+    """Refuse a request whose key was on a revoked certificate.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        It was.
+    """
+    entry = known.revoked_key(key_fingerprint)
+    if entry is None or entry.revoked is None:
+        return
+    told = None if entry.revoked.when is None else time.gmtime(entry.revoked.when)
+    when = "at an unknown time" if told is None else time.strftime("on %Y-%m-%d", told)
+    why = f", reason: {entry.revoked.why}" if entry.revoked.why else ", no reason was given"
+    raise IdentityError(
+        f"signing request {request_file}: its key was on a certificate of {entry.name} that was revoked "
+        f"{when}{why}; ask for a request with a new key (blindsum pki request NAME), or, if nobody else can "
+        "have this key, sign with --revoked-key (revoked_key=True)"
+    )
 
 
 def load(folder: Path, passphrase: str | None) -> tuple[str, str]:

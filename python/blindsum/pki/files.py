@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from blindsum import _native
+from blindsum import _native, os_errors
 from blindsum.errors import IdentityError
 from blindsum.texts import unreadable
 
@@ -146,5 +146,5 @@ def _flush_folder(folder: Path) -> None:
 def not_written(path: Path, error: OSError) -> IdentityError:
     """The error of a file that could not be written."""
     return IdentityError(
-        f"{path}: cannot be written: {error.strerror}; give a folder that this user may write to"
+        f"{path}: cannot be written: {os_errors.words(error)}; give a folder that this user may write to"
     )

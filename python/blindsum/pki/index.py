@@ -123,6 +123,11 @@ class Index:
         """The certificates of a name."""
         return [entry for entry in self.entries if entry.name == name]
 
+    def revoked_key(self, key_fingerprint: str) -> Entry | None:
+        """The latest revoked certificate of a key, if there is one."""
+        found = [one for one in self.entries if one.key_fingerprint == key_fingerprint and one.revoked]
+        return found[-1] if found else None
+
     def of_serial(self, serial: str) -> Entry | None:
         """The certificate with a serial number."""
         return next((entry for entry in self.entries if entry.serial == serial), None)

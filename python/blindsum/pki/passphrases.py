@@ -82,8 +82,9 @@ def plain_key(path: Path, passphrase: str | None) -> str:
     text = read(path, "key")
     if passphrase is None and is_encrypted(path):
         raise IdentityError(
-            f"key {path}: is encrypted, and no passphrase is given for it; give one (in Python"
-            " passphrase or ca_passphrase; for a command a passphrase file, a variable, or a terminal)"
+            f"key {path}: is encrypted, and no passphrase is given for it; give one by --ca-passphrase-file "
+            "or BLINDSUM_CA_PASSPHRASE for the key of a CA, by --key-passphrase-file or "
+            "BLINDSUM_KEY_PASSPHRASE for another one (in Python ca_passphrase or passphrase), or at a terminal"
         )
     try:
         return _native.pki_decrypt(text, passphrase or "")

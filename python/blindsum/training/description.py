@@ -135,7 +135,9 @@ class _Source:
         try:
             found: Array = np.load(self._folder / text, allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise ConfigError("training.model", f"{text} cannot be used: {error}; give a file of numpy.save") from error
+            raise ConfigError(
+                "training.model", f"{text} cannot be used: {error}; give a file of numpy.save"
+            ) from error
         return found
 
 

@@ -11,10 +11,13 @@ pub(super) fn for_others(asked: &[SanType], common_names: &[String], name: &str)
             .collect(),
         false => asked.iter().map(asked_for).collect(),
     };
+    let found = match found.is_empty() {
+        true => "no name".into(),
+        false => found.join(", "),
+    };
     format!(
-        "asks for [{}], must ask for DNS:{name} as its only subjectAltName, or for none and for {name} as its only common \
-         name (CN); with OpenSSL: openssl req -new -key {name}.key -subj \"/CN={name}\" -out {name}.csr",
-        found.join(", ")
+        "asks for {found}, must ask for DNS:{name} as its only subjectAltName, or for none and for {name} as its only common \
+         name (CN); with OpenSSL: openssl req -new -key {name}.key -subj \"/CN={name}\" -out {name}.csr"
     )
 }
 

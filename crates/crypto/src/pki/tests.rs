@@ -140,7 +140,7 @@ fn a_request_for_another_name_or_changed_on_the_way_is_refused() {
         |request: &str, name| ca.sign_request(request, name, &Kind::Party, year(), &mut rng(10));
     let error = sign(&made.request, "hospital").unwrap_err().to_string();
     assert!(
-        error.contains("asks for [DNS:clinic], must ask for DNS:hospital"),
+        error.contains("asks for DNS:clinic, must ask for DNS:hospital"),
         "{error}"
     );
     let error = sign(&made.request, "é").unwrap_err().to_string();

@@ -66,7 +66,7 @@ fn a_hangup_takes_over_new_jobs_and_limits_and_names_what_it_leaves() {
         "SIGHUP: reading certificates, limits and jobs again",
         "job added",
         "reloaded: certificate, key, CA and revocation list were read again",
-        "reloaded: limits.patience has its new value",
+        "reloaded: limits.patience: 3600.0 → 9.0",
         "reloaded: job b was added",
         "not reloaded: limits.connections has changed: start the coordinator again",
         "not reloaded: job a: rounds: 1 → 9: left as it is; `blindsum admin extend a` changes it",
@@ -78,7 +78,7 @@ fn a_hangup_takes_over_new_jobs_and_limits_and_names_what_it_leaves() {
     // What it was last read as counts: now only the job that is gone is told.
     std::fs::write(folder.path().join("blindsumd.toml"), old).unwrap();
     send("-HUP", &child);
-    logged(&mut log, "reloaded: limits.patience has its new value");
+    logged(&mut log, "reloaded: limits.patience: 9.0 → 3600.0");
     logged(
         &mut log,
         "job b is not in the configuration any more and goes on: `blindsum admin end b` ends it",

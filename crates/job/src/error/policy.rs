@@ -188,6 +188,17 @@ pub enum PolicyError {
         /// How many are wanted.
         need: usize,
     },
+    /// No round of the job can have as many parties as are wanted.
+    #[error(
+        "policy min_cohort: the job has at most {parties} parties in a round, this party wants {need}; agree on a job with \
+         more parties, or lower min_cohort"
+    )]
+    JobTooSmall {
+        /// The most parties of a round.
+        parties: u32,
+        /// How many are wanted.
+        need: usize,
+    },
     /// Together with earlier sums, this one would give the sum of too few parties alone.
     #[error(
         "policy min_cohort_change: together with earlier sums this one would show the sum of {have} parties alone, \

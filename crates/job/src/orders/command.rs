@@ -75,6 +75,14 @@ impl Command {
     }
 
     /// Checks its values.
+    /// The party that is banned.
+    pub(crate) fn bans(&self) -> Option<&str> {
+        match self {
+            Self::Ban { party, .. } => Some(party),
+            _ => None,
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), OrderError> {
         match self {
             Self::Drain { within } => self.check_seconds("within", *within),
@@ -100,7 +108,13 @@ impl Command {
         match value {
             Some(value) if !(value > 0.0 && value <= MAX_SECONDS) => self.refused(
                 field,
-                format!("0 < {field} = {value} <= {MAX_SECONDS} seconds"),
+                format!(
+                    "is {value} s and must be above 0 and at most {MAX_SECONDS} s: {} it",
+                    match value > MAX_SECONDS {
+                        true => "lower",
+                        false => "raise",
+                    }
+                ),
             ),
             _ => Ok(()),
         }
@@ -185,7 +199,7 @@ mod tests {
         };
         assert_eq!(
             drain(0.0),
-            "drain: within: 0 < within = 0 <= 1000000 seconds"
+            "drain: within: is 0 s and must be above 0 and at most 1000000 s: raise it"
         );
         assert!(drain(f64::NAN).contains("NaN"));
         let extend = refused(Command::Extend(Change::default()));
@@ -194,7 +208,10 @@ mod tests {
             party: "a".into(),
             seconds: Some(-1.0),
         });
-        assert!(ban.starts_with("ban: for: 0 < for = -1 <="), "{ban}");
+        assert!(
+            ban.starts_with("ban: for: is -1 s and must be above 0"),
+            "{ban}"
+        );
         let unban = refused(Command::Unban {
             party: String::new(),
         });

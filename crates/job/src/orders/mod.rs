@@ -11,7 +11,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use command::{Change, Command};
-pub use terms::Terms;
+pub use terms::{Changed, Terms};
 
 use crate::report::JobState;
 
@@ -52,7 +52,7 @@ pub enum Outcome {
     /// Rounds begin again.
     Resumed,
     /// The job has other terms.
-    Extended(Terms),
+    Extended(Changed),
     /// The job is done.
     Ended {
         /// The round that ends first.
@@ -64,12 +64,27 @@ pub enum Outcome {
         party: String,
         /// For how many seconds; `None` until the ban is lifted.
         seconds: Option<f64>,
+        /// Whether a party of that name is known here.
+        is_known: bool,
+        /// The round under way that cannot give a sum any more.
+        ends: Option<LostRound>,
     },
     /// The party may take part again.
     Unbanned {
         /// The party.
         party: String,
     },
+}
+
+/// A round that a ban leaves with too few parties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostRound {
+    /// The round.
+    pub round: u64,
+    /// The parties that are left.
+    pub left: usize,
+    /// The parties that it needs at least.
+    pub needed: usize,
 }
 
 impl fmt::Display for Outcome {
@@ -85,12 +100,33 @@ impl fmt::Display for Outcome {
             },
             Self::Paused { round } => write!(f, "paused {}", first(round)),
             Self::Resumed => f.write_str("rounds begin again"),
-            Self::Extended(terms) => write!(f, "{terms}"),
+            Self::Extended(changed) => write!(f, "{changed}"),
             Self::Ended { round } => write!(f, "done {}", first(round)),
-            Self::Banned { party, seconds } => match seconds {
-                Some(seconds) => write!(f, "{party} takes no part for {seconds} s"),
-                None => write!(f, "{party} takes no part until the ban is lifted"),
-            },
+            Self::Banned {
+                party,
+                seconds,
+                is_known,
+                ends,
+            } => {
+                match seconds {
+                    Some(seconds) => write!(f, "{party} takes no part for {seconds} s")?,
+                    None => write!(f, "{party} takes no part until the ban is lifted")?,
+                }
+                if !is_known {
+                    f.write_str("; no party of that name is known; the ban waits for it")?;
+                }
+                match ends {
+                    Some(LostRound {
+                        round,
+                        left,
+                        needed,
+                    }) => write!(
+                        f,
+                        "; round {round} has {left} of at least {needed} parties left and is lost"
+                    ),
+                    None => Ok(()),
+                }
+            }
             Self::Unbanned { party } => write!(f, "{party} may take part again"),
         }
     }

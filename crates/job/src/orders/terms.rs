@@ -89,19 +89,49 @@ impl Terms {
     }
 }
 
-impl fmt::Display for Terms {
+/// What an operator has changed, with the values before and after.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Changed {
+    /// The terms before.
+    pub before: Terms,
+    /// The terms from now on.
+    pub after: Terms,
+}
+
+impl fmt::Display for Changed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            rounds,
-            join_deadline,
-            stage_deadline,
-            input_deadline,
-        } = self;
-        write!(
-            f,
-            "rounds = {rounds}, join_deadline = {join_deadline}, stage_deadline = {stage_deadline}, \
-             input_deadline = {input_deadline}"
-        )
+        let rounds = |rounds: u32| match rounds {
+            0 => "without end".to_owned(),
+            rounds => rounds.to_string(),
+        };
+        let seconds = |seconds: f64| format!("{seconds} s");
+        let (before, after) = (&self.before, &self.after);
+        let pairs = [
+            ("rounds", rounds(before.rounds), rounds(after.rounds)),
+            (
+                "join_deadline",
+                seconds(before.join_deadline),
+                seconds(after.join_deadline),
+            ),
+            (
+                "stage_deadline",
+                seconds(before.stage_deadline),
+                seconds(after.stage_deadline),
+            ),
+            (
+                "input_deadline",
+                seconds(before.input_deadline),
+                seconds(after.input_deadline),
+            ),
+        ];
+        let changed = pairs.iter().filter(|(_, before, after)| before != after);
+        let changed: Vec<String> = changed
+            .map(|(field, before, after)| format!("{field}: {before} → {after}"))
+            .collect();
+        match changed.is_empty() {
+            true => f.write_str("the job goes on"),
+            false => f.write_str(&changed.join(", ")),
+        }
     }
 }
 

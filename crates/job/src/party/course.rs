@@ -18,6 +18,9 @@ use crate::{JobError, Model};
 /// How long a party asks for the last model of a job that is done, once its connection has broken.
 const FAREWELL: Duration = Duration::from_secs(60);
 
+/// Why a connection ends over which a party has shown a certificate that it has renewed.
+pub const RENEWED: &str = "the certificate was renewed; showing the new one";
+
 impl Member {
     /// Runs until the job is over, the caller leaves, or nothing more can be done.
     pub(super) async fn run(mut self) {
@@ -224,9 +227,7 @@ impl Member {
     /// over soon.
     fn renewed(&self) -> Result<(), Ended> {
         match self.newer && self.active.is_none() && self.link.1 == Link::Welcomed {
-            true => Err(Ended::Lost(
-                "the certificate was renewed; showing the new one".into(),
-            )),
+            true => Err(Ended::Lost(RENEWED.into())),
             false => Ok(()),
         }
     }

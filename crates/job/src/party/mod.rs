@@ -49,6 +49,7 @@ pub use blindsum_encode::{Judged, Update};
 
 pub(crate) use active::{certified_round, refusal_code};
 pub(crate) use certificates::Certificates;
+pub use course::RENEWED;
 pub use exchange::{
     Absence, Begun, Departure, Effect, Identity, Input, LinkId, Over, Say, Settings, Told,
 };

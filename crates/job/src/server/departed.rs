@@ -31,6 +31,11 @@ impl Departed {
         self.0.remove(name);
     }
 
+    /// Whether a party has left.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Why a party is not waited for: its own reason if it has left, or else `other`.
     pub fn reason(&self, name: &str, other: &str) -> String {
         self.0.get(name).cloned().unwrap_or_else(|| other.into())
@@ -52,10 +57,10 @@ impl Lead {
             return;
         };
         let link = member.link.id;
-        // Nothing more is heard over it.
-        let last = pb::Refused::new(RefusalCode::RefusalBadFrame, "this party has left the job");
-        member.link.cut(last);
         let reason = departure(leaving);
+        // Nothing more is heard over it.
+        let last = pb::Refused::new(RefusalCode::RefusalBadFrame, reason.clone());
+        member.link.cut(last);
         match leaving.code() {
             LeavingCode::LeavingClosed | LeavingCode::LeavingStopped => {
                 info!(job = %self.name, party = %name, %reason, "leaves the job");
@@ -65,12 +70,11 @@ impl Lead {
         self.departed.insert(name, reason.clone());
         self.leave(link, &reason, false);
         let now = self.hand.now();
-        if let Some(opening) = &mut self.opening {
-            opening.member_failed(name, Lost::left(now));
-        }
-        if let Some(running) = &mut self.running {
-            running.failed(name, Lost::left(now));
-        }
+        let lost = match leaving.code() {
+            LeavingCode::LeavingFailed => Lost::broken(now),
+            _ => Lost::left(now),
+        };
+        self.give_up(name, lost);
     }
 
     /// Why somebody of the round is not waited for any more.
@@ -85,7 +89,8 @@ impl Lead {
 }
 
 /// Why a party leaves, in words. Its own words are foreign text.
-fn departure(leaving: &pb::Leaving) -> String {
+#[must_use]
+pub fn departure(leaving: &pb::Leaving) -> String {
     let what = match leaving.code() {
         LeavingCode::LeavingPolicy => "it refuses the job",
         LeavingCode::LeavingStopped => "its program was stopped",
@@ -94,6 +99,8 @@ fn departure(leaving: &pb::Leaving) -> String {
     };
     match foreign(&leaving.reason) {
         reason if reason.is_empty() => what.into(),
+        // It says by itself what has failed.
+        reason if leaving.code() == LeavingCode::LeavingFailed => reason,
         reason => format!("{what}: {reason}"),
     }
 }

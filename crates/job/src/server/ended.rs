@@ -248,9 +248,12 @@ impl Lead {
             if frame.counted {
                 frame.reason = "a later round has a result, and only the latest one is kept".into();
             } else {
-                frame.reason = match report.reason.is_empty() {
-                    true => "it is over".into(),
-                    false => report.reason,
+                let mut stages = report.stages.iter();
+                let why = stages.find_map(|stage| stage.dropped.get(name));
+                frame.reason = match (report.reason.is_empty(), why) {
+                    (false, _) => report.reason,
+                    (true, Some(why)) => why.clone(),
+                    (true, None) => "it is over".into(),
                 };
             }
         }

@@ -20,6 +20,9 @@ use crate::totals::LossCause;
 /// What reports, and the party where it hears it, are told of a lease that ran out.
 const FAILED: &str = "its lease ran out: it gave no sign of life";
 
+/// What reports are told of a certificate that is on the revocation list.
+const REVOKED: &str = "its certificate was revoked";
+
 /// Somebody of a round whose connection was lost.
 #[derive(Clone, Copy)]
 pub(super) struct Lost {
@@ -36,6 +39,10 @@ enum How {
     Failed,
     /// It has left the job: it is not waited for any more.
     Left,
+    /// Its program has failed: it is not waited for any more.
+    Broken,
+    /// Its certificate was revoked: it is not waited for any more.
+    Revoked,
     /// An operator has banned it: it is not waited for any more.
     Banned,
 }
@@ -56,6 +63,16 @@ impl Lost {
         Self { since, how }
     }
 
+    pub fn broken(since: Time) -> Self {
+        let how = How::Broken;
+        Self { since, how }
+    }
+
+    pub fn revoked(since: Time) -> Self {
+        let how = How::Revoked;
+        Self { since, how }
+    }
+
     pub fn banned(since: Time) -> Self {
         let how = How::Banned;
         Self { since, how }
@@ -65,7 +82,7 @@ impl Lost {
     pub fn until(self, grace: Duration) -> Time {
         match self.how {
             How::Cut => self.since + grace,
-            How::Failed | How::Left | How::Banned => self.since,
+            How::Failed | How::Left | How::Broken | How::Revoked | How::Banned => self.since,
         }
     }
 
@@ -75,6 +92,8 @@ impl Lost {
             How::Cut => "its connection was lost",
             How::Failed => FAILED,
             How::Left => "it has left the job",
+            How::Broken => "its program failed",
+            How::Revoked => REVOKED,
             How::Banned => "an operator has banned it",
         }
     }
@@ -85,6 +104,8 @@ impl Lost {
             How::Cut => LossCause::Connection,
             How::Failed => LossCause::Lease,
             How::Left => LossCause::Left,
+            How::Broken => LossCause::Failed,
+            How::Revoked => LossCause::Revoked,
             How::Banned => LossCause::Banned,
         }
     }
@@ -115,11 +136,16 @@ impl Lead {
             member.link.cut(last);
             self.leave(link, FAILED, true);
         }
+        self.give_up(name, Lost::failed(now));
+    }
+
+    /// The round under way does not wait for a party any more.
+    pub(super) fn give_up(&mut self, name: &str, lost: Lost) {
         if let Some(opening) = &mut self.opening {
-            opening.member_failed(name, Lost::failed(now));
+            opening.member_failed(name, lost);
         }
         if let Some(running) = &mut self.running {
-            running.failed(name, Lost::failed(now));
+            running.failed(name, lost);
         }
     }
 }

@@ -159,10 +159,10 @@ impl Lead {
     /// bounds that fall.
     fn warned(&self) -> String {
         let lacks = self.lacks_only_needed().then(|| self.lacks_needed());
-        let first = self.first_warning();
+        let (first, blocked) = (self.first_warning(), self.blocked());
         let others = [
             &first,
-            self.trouble.blocked(),
+            blocked.as_str(),
             &self.opened.warning,
             &self.warning,
             &self.bounds_warning,
@@ -344,6 +344,9 @@ impl Lead {
                 None
             }
             Input::Settings(settings) => {
+                // A wait that is under way began this long before its patience is over.
+                let before = self.parts.settings.patience;
+                self.patience = self.patience.moved(before, settings.patience);
                 self.parts.settings = settings;
                 None
             }
@@ -443,7 +446,7 @@ impl Lead {
             waiting_for,
             min_parties: before.min_parties,
             warning,
-            blocked: self.trouble.blocked().into(),
+            blocked: self.blocked(),
             unconfirmed: self.ended.unconfirmed(),
             lost: self.lost.iter().map(|name| name.to_string()).collect(),
             left: self.departed.reasons(),

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tracing::info;
+use tracing::{info, warn};
 
 use super::Lead;
 use super::beginning::Shown;
-use super::face::{Effect, LinkId, Peer, Say};
+use super::face::{Choice, Effect, LinkId, Peer, Say};
 use super::joining::MOST_SKIPPED;
 use super::link::Link;
 use super::presence::ANOTHER_PROCESS;
@@ -62,11 +62,17 @@ impl Lead {
         }
         let older = self.members.get(name).map(|member| &member.link);
         let grace = self.parts.settings.reconnect_grace;
-        if self.presence.judge(hello, link, older, grace)? {
+        let is_another = self.presence.judge(hello, link, older, grace)?;
+        if is_another {
             self.sealed_model.forget_process(name);
         }
         if let Some(older) = older {
-            let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_PROCESS);
+            let reason = match older.peer.certificate == link.peer.certificate {
+                _ if is_another => ANOTHER_PROCESS,
+                false => "its certificate was renewed: it has a new connection",
+                true => "the same process has a newer connection",
+            };
+            let last = pb::Refused::new(RefusalCode::RefusalReplaced, reason);
             older.cut(last);
             self.settle(name);
         }
@@ -107,11 +113,26 @@ impl Lead {
             Some(older) => drop(self.links.remove(&older.link.id)),
             None => self.changed = self.hand.now(),
         }
+        self.watch_crowd();
         self.greet(&name, hello).await;
         // What went over an older connection may be lost.
         self.forget_sealer(&name);
         self.forget_giver(&name);
         self.unpublished = true;
+    }
+
+    /// Says once that rounds are always of the same parties where more are here than a round takes.
+    fn watch_crowd(&mut self) {
+        let (here, most) = (self.members.len(), self.parts.job.spec().parties as usize);
+        if here <= most || self.crowd_told || self.parts.settings.choice != Choice::First {
+            return;
+        }
+        self.crowd_told = true;
+        warn!(
+            job = %self.name,
+            "{here} parties are connected, and a round takes {most}: those that are ready first, so others may never take \
+             part; set choice to turns or random (--choice of blindsum serve), or raise parties in a new job"
+        );
     }
 
     /// Why there are no more rounds here: parties of a job that goes on elsewhere, or later, come again.

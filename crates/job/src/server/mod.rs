@@ -61,6 +61,7 @@ pub use board::Counted;
 use choosing::Turns;
 use conduct::Conduct;
 use departed::Departed;
+pub use departed::departure;
 use ended::Ended;
 pub use face::{
     Choice, Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings,
@@ -290,6 +291,8 @@ struct Lead {
     falling: Falling,
     /// What the operator must know of them; empty where that is nothing.
     bounds_warning: String,
+    /// Whether it was said that more parties are here than a round takes.
+    crowd_told: bool,
     /// Whose certificates are not in their time, where no round begins because of that.
     out_of_time: Option<OutOfTime>,
     /// When the list is looked at next.
@@ -352,6 +355,7 @@ impl Lead {
             warning: String::new(),
             falling: Falling::default(),
             bounds_warning: String::new(),
+            crowd_told: false,
             out_of_time: None,
             list_look: now,
             state: JobState::Running,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use blindsum_crypto::calendar::utc;
 use blindsum_protocol::JobSpec;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
@@ -13,7 +14,7 @@ use super::failed::Lost;
 use super::trouble::Trouble;
 use super::{Halt, Lead};
 use crate::actor::Time;
-use crate::orders::{Command, Order, OrderError, OrderId, Outcome, Terms};
+use crate::orders::{Changed, Command, LostRound, Order, OrderError, OrderId, Outcome, Terms};
 use crate::pb::{RefusalCode, Refused};
 use crate::report::JobState;
 use crate::{foreign, seconds};
@@ -128,6 +129,10 @@ struct View<'a> {
     round: Option<u64>,
     now: Time,
     now_ms: u64,
+    /// Whether the party that the order names is known.
+    is_known: bool,
+    /// The round under way, where it cannot do without that party.
+    ends: Option<LostRound>,
 }
 
 impl Operator {
@@ -170,7 +175,7 @@ impl Operator {
                     let (command, field) = (order.command.name(), "rounds");
                     let (rounds, done) = (after.terms.rounds, view.rounds_done);
                     let rule = format!(
-                        "{done} rounds are done, and rounds = {rounds} > {done} must hold; to end the job there is end"
+                        "is {rounds}, and {done} rounds are done: name more than {done}; to end the job there is end"
                     );
                     return Err(OrderError::Value {
                         command,
@@ -181,7 +186,10 @@ impl Operator {
                 after.ended = false;
                 let changes = after.terms != self.terms || self.ended;
                 view.must_change(order, changes, "its terms are these already")?;
-                Outcome::Extended(after.terms)
+                Outcome::Extended(Changed {
+                    before: self.terms,
+                    after: after.terms,
+                })
             }
             Command::End {} => {
                 let advice = "only a running job can be ended";
@@ -196,7 +204,13 @@ impl Operator {
                     seconds.map(|seconds| view.now_ms.saturating_add((seconds * 1000.0) as u64));
                 after.bans.insert(party.clone(), until);
                 let (party, seconds) = (foreign(party), *seconds);
-                Outcome::Banned { party, seconds }
+                let (is_known, ends) = (view.is_known, view.ends);
+                Outcome::Banned {
+                    party,
+                    seconds,
+                    is_known,
+                    ends,
+                }
             }
             Command::Unban { party } => {
                 let what = format!("{} is not banned", foreign(party));
@@ -261,6 +275,33 @@ impl Lead {
         self.hand.say(Effect::Ordered { id, outcome });
     }
 
+    /// Whether a party of this name is here, or was lately.
+    fn knows(&self, party: &str) -> bool {
+        let latest = &self.board.status().round;
+        self.members.contains_key(party)
+            || self.lost.contains(party)
+            || self.departed.has(party)
+            || latest
+                .as_ref()
+                .is_some_and(|round| round.parties.iter().any(|name| name == party))
+    }
+
+    /// The round under way, where it gives no sum without this party.
+    fn ended_without(&self, party: &str) -> Option<LostRound> {
+        let running = self.running.as_ref()?;
+        running.id(party).filter(|id| !running.is_gone(*id))?;
+        let left = running.left().saturating_sub(1);
+        let needed = match self.parts.job.needs_everybody() {
+            true => running.names().len(),
+            false => self.parts.job.spec().least_survivors(),
+        };
+        (left < needed).then(|| LostRound {
+            round: running.number(),
+            left,
+            needed,
+        })
+    }
+
     async fn carry_out(&mut self, order: &Order) -> Result<Outcome, OrderError> {
         let view = View {
             job: &self.name,
@@ -269,6 +310,11 @@ impl Lead {
             round: self.running.as_ref().map(|running| running.number()),
             now: self.hand.now(),
             now_ms: self.hand.unix_millis(),
+            is_known: order.command.bans().is_some_and(|party| self.knows(party)),
+            ends: order
+                .command
+                .bans()
+                .and_then(|party| self.ended_without(party)),
         };
         let (after, outcome) = match self.operator.after(order, &view) {
             Ok((after, outcome)) => (after, Ok(outcome)),
@@ -307,12 +353,10 @@ impl Lead {
     pub(super) fn banned(&self, name: &str) -> Option<Refused> {
         let now = self.hand.unix_millis();
         let reason = match self.operator.ban(name, now)? {
-            Some(until) => {
-                let seconds = until.saturating_sub(now).div_ceil(1000);
-                format!(
-                    "an operator of the coordinator has banned this party for another {seconds} s"
-                )
-            }
+            Some(until) => format!(
+                "an operator of the coordinator has banned this party until {}",
+                utc(until.div_ceil(1000))
+            ),
             None => "an operator of the coordinator has banned this party".into(),
         };
         Some(Refused::new(RefusalCode::RefusalBanned, reason))
@@ -324,13 +368,7 @@ impl Lead {
             return;
         };
         self.expel(name, refusal);
-        let lost = Lost::banned(self.hand.now());
-        if let Some(opening) = &mut self.opening {
-            opening.member_failed(name, lost);
-        }
-        if let Some(running) = &mut self.running {
-            running.failed(name, lost);
-        }
+        self.give_up(name, Lost::banned(self.hand.now()));
     }
 
     /// An error where operators want no round to begin.

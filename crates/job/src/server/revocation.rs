@@ -10,6 +10,7 @@ use tracing::{error, warn};
 
 use super::Lead;
 use super::face::Peer;
+use super::failed::Lost;
 use crate::actor::Time;
 use crate::pb::{self, RefusalCode};
 
@@ -115,6 +116,10 @@ impl Lead {
         for (name, refusal) in &unfit {
             warn!(job = %self.name, party = %name, reason = %refusal.reason, "the connection is closed");
             self.expel(name, refusal.clone());
+            if refusal.code() == RefusalCode::RefusalCertificate {
+                // It has no other certificate to come back with while the round runs.
+                self.give_up(name, Lost::revoked(self.hand.now()));
+            }
         }
         !unfit.is_empty()
     }

@@ -9,9 +9,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use blindsum_crypto::calendar::utc;
 use tracing::warn;
 
 use super::{Halt, Lead};
+use crate::report::JobState;
 use crate::results::{LearntResult, keep};
 
 /// The longest pause between two rounds.
@@ -32,17 +34,31 @@ pub(super) struct Trouble {
     lost: BTreeSet<Arc<str>>,
     /// For whom or what the job waits; empty if for nobody.
     blocked: String,
+    /// What happens then, and when: milliseconds since 1970.
+    next: Option<(&'static str, u64)>,
 }
 
 impl Trouble {
-    /// For whom or what the job waits; empty if for nobody.
-    pub fn blocked(&self) -> &str {
-        &self.blocked
+    /// For whom or what the job waits, with the date of what comes next while that is still to come; empty if for nobody.
+    pub fn blocked(&self, now_ms: u64) -> String {
+        match self.next {
+            Some((what, at_ms)) if at_ms > now_ms && !self.blocked.is_empty() => {
+                format!("{}; {what} {}", self.blocked, utc(at_ms.div_ceil(1000)))
+            }
+            _ => self.blocked.clone(),
+        }
+    }
+
+    /// The job waits for this; `what` happens at that time.
+    fn waits(&mut self, blocked: String, what: &'static str, at_ms: u64) {
+        self.blocked = blocked;
+        self.next = Some((what, at_ms));
     }
 
     /// A round has begun: nobody is waited for any more.
     pub fn begun(&mut self) {
         self.blocked.clear();
+        self.next = None;
     }
 
     /// The job waits for somebody or something once more; gives for how long.
@@ -204,10 +220,11 @@ impl Lead {
         is_over: impl Fn(&mut Self) -> bool,
     ) -> Result<(), Halt> {
         let pause = self.trouble.wait(self.parts.settings.reconnect_grace);
-        let seconds = pause.as_secs_f64();
-        let blocked = format!("{whom}; the next round begins in {seconds} s at the earliest");
-        warn!(job = %self.name, "{blocked}");
-        self.trouble.blocked = blocked;
+        let now_ms = self.hand.unix_millis();
+        let at_ms = now_ms.saturating_add(pause.as_millis() as u64);
+        let what = "the next round begins at the earliest";
+        self.trouble.waits(whom.to_owned(), what, at_ms);
+        warn!(job = %self.name, "{}", self.trouble.blocked(now_ms));
         self.publish(None);
         self.pause(pause, is_over).await
     }
@@ -227,7 +244,20 @@ impl Lead {
                 break;
             }
         }
+        // What is said of the time until now does not hold any more.
+        self.unpublished = true;
         Ok(())
+    }
+
+    /// For whom or what the job waits after a round without a result; empty where rounds go on, operators hold them, or the
+    /// job has ended.
+    pub(super) fn blocked(&self) -> String {
+        let enough = self.members.len() >= self.parts.job.least_roster();
+        let is_offered = self.joining.is_some() && enough;
+        match self.state == JobState::Running && self.operator.held().is_empty() && !is_offered {
+            true => self.trouble.blocked(self.hand.unix_millis()),
+            false => String::new(),
+        }
     }
 
     /// Keeps the result of a round, where the operator wants it: the round counts once that is done. A place that is full
@@ -250,10 +280,12 @@ impl Lead {
                 return Ok(());
             };
             let pause = self.trouble.wait(self.parts.settings.reconnect_grace);
-            self.trouble.blocked = format!(
-                "round {round} does not end: {reason}; it is tried again in {} s",
-                pause.as_secs_f64()
-            );
+            let at_ms = self
+                .hand
+                .unix_millis()
+                .saturating_add(pause.as_millis() as u64);
+            let blocked = format!("round {round} does not end: {reason}");
+            self.trouble.waits(blocked, "it is tried again", at_ms);
             self.unpublished = true;
             self.pause(pause, |_| false).await?;
         }

@@ -130,7 +130,7 @@ fn who_leaves_by_itself_gives_its_lease_back_and_says_why() {
     assert_eq!(leased(&scene), ["party-0", "party-1"]);
     let report = scene.store.round("job", 1).unwrap().unwrap();
     assert_eq!(report.survivors, ["party-0", "party-1"]);
-    let reason = "it cannot go on: it is broken";
+    let reason = "it is broken";
     assert_eq!(report.stages[0].dropped["party-2"], reason);
     let status = scene.server.status();
     assert_eq!(status.left["party-2"], reason);

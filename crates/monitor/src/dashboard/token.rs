@@ -41,7 +41,12 @@ impl Token {
         };
         let refused = |why: String| NetError::config(FIELD, format!("{}: {why}", file.display()));
         let text = std::fs::read_to_string(file).map(Zeroizing::new);
-        let text = text.map_err(|error| refused(format!("cannot be read: {error}")))?;
+        let text = text.map_err(|error| {
+            refused(format!(
+                "cannot be read: {}",
+                blindsum_net::io_words(&error)
+            ))
+        })?;
         let token = text.lines().next().unwrap_or_default().trim();
         let length = token.chars().count();
         if length < SHORTEST {

@@ -54,7 +54,8 @@ impl Trail {
         let wrong = |why: String| NetError::config("audit", format!("{}: {why}", path.display()));
         let unusable = |error: std::io::Error| {
             wrong(format!(
-                "{error}: choose a file that can be read and written"
+                "{}: choose a file that can be read and written",
+                crate::io_words(&error)
             ))
         };
         let mut file = OpenOptions::new()
@@ -189,6 +190,7 @@ fn changed(path: &Path, error: &std::io::Error) -> NetError {
         ErrorKind::InvalidData => "the file was changed; keep it as evidence, and name a new file",
         _ => "choose a file that can be read and written",
     };
+    let error = crate::io_words(error);
     NetError::config("audit", format!("{}: {error}: {advice}", path.display()))
 }
 

@@ -10,9 +10,9 @@ use tonic::{Status, Streaming};
 
 use super::queue::Queue;
 use crate::chunks::{Assembly, CHUNK, Pushed, pieces};
-use crate::error::words_of;
 use crate::pb::line_frame::Frame;
 use crate::pb::{LetterChunk, LineFrame, LineHello, WIRE_VERSIONS};
+use crate::plain::status_words;
 
 /// What comes over lines.
 pub(crate) enum Heard {
@@ -212,7 +212,7 @@ async fn next(
     let seconds = rules.chunk_timeout.as_secs_f64();
     let frame: Result<Option<LineFrame>, Status> = frame
         .map_err(|_| format!("it is too slow: no piece of {CHUNK} bytes within {seconds} s"))?;
-    match frame.map_err(|status| words_of(&status))? {
+    match frame.map_err(|status| status_words(&status))? {
         None => Err(End::Told),
         Some(LineFrame {
             frame: Some(Frame::Letter(chunk)),

@@ -19,8 +19,8 @@ use tracing::{info, warn};
 use super::keeping::{End, FRAMES_AHEAD, Heard, Open, Rules, check_hello, hello};
 use super::queue::Queue;
 use crate::connect::{CONNECT_TIME, PAUSES, Target};
-use crate::error::words_of;
 use crate::limits::Limits;
+use crate::plain::status_words;
 use crate::servers::Servers;
 use crate::tls::{Renewed, ServerSide};
 use crate::{NetError, seconds};
@@ -246,7 +246,7 @@ impl Line {
         };
         let late = |_| "it does not answer the hello in time".to_owned();
         let begun: Result<_, tonic::Status> = timeout(CONNECT_TIME, talk).await.map_err(late)?;
-        let broken = |status| target.broken(&traffic, words_of(&status)).reason();
+        let broken = |status| target.broken(&traffic, status_words(&status)).reason();
         let (inbound, first) = begun.map_err(broken)?;
         let said = check_hello(first, self.to)?;
         if said.job != self.rules.job {

@@ -9,7 +9,16 @@ use super::file::ConfigFile;
 
 /// A configuration file and the settings that override it, and how it was when it was read last. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Configured(pub Arc<Mutex<Option<(Source, ConfigFile)>>>);
+pub(super) struct Configured(pub Arc<Mutex<Option<Source>>>);
 
-/// A path, and settings as for [`ConfigFile::read`].
-pub(super) type Source = (Option<PathBuf>, Vec<String>);
+/// What the program that runs the coordinator takes over of a file that was read again: what was done, or why not.
+pub type Also = Box<dyn FnMut(&ConfigFile) -> Result<Option<String>, String> + Send>;
+
+/// Where the configuration comes from.
+pub(super) struct Source {
+    pub path: Option<PathBuf>,
+    /// As for [`ConfigFile::read`].
+    pub settings: Vec<String>,
+    pub before: ConfigFile,
+    pub also: Also,
+}

@@ -201,7 +201,8 @@ impl Control {
         host.take_up(checked).await.map(drop)
     }
 
-    /// Takes over other limits. Gives the names of those that have changed, and of those that would need another start.
+    /// Takes over other limits. Gives those that have changed, with both values, and the names of those that would need
+    /// another start.
     ///
     /// # Errors
     /// A limit that breaks its rule. Nothing has changed then.
@@ -215,10 +216,14 @@ impl Control {
             return Ok((Vec::new(), Vec::new()));
         };
         let before = host.shared.limits();
-        let (changed, kept) = before
+        let (changed, kept): (Vec<String>, Vec<String>) = before
             .differing(limits)
             .into_iter()
             .partition(|name| CHANGEABLE.contains(&&**name));
+        let changed = changed
+            .iter()
+            .map(|name| before.change(limits, name))
+            .collect();
         host.shared.set_limits(Limits {
             patience: limits.patience,
             reconnect_grace: limits.reconnect_grace,

@@ -266,9 +266,15 @@ impl Driver {
                     self.server.handle(self.clock.now(), lost);
                 }
             },
-            Effect::Close(link, last) => self.put(link, |_| Queued::Last(last.into())),
+            Effect::Close(link, last) => {
+                if let Some(connection) = self.connections.get(&link) {
+                    connection.outbox.ends_because(&last.reason);
+                }
+                self.put(link, |_| Queued::Last(last.into()));
+            }
             Effect::Cut(link, last) => {
                 if let Some(connection) = self.connections.remove(&link) {
+                    connection.outbox.ends_because(&last.reason);
                     connection.outbox.end_now(last.into());
                 }
             }

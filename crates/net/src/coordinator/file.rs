@@ -55,6 +55,7 @@ use super::first_model::read_model;
 use super::{Choice, Config, JobConfig};
 use crate::follower::FollowerConfig;
 use crate::paths::{check_path, check_store, read_text};
+use crate::plain::toml_words;
 use crate::{CredentialFiles, Credentials, Limits, Membership, NetError, Passphrase, Room};
 
 /// A configuration as it is written in a file, before the files that it names are read.
@@ -162,7 +163,7 @@ impl ConfigFile {
             ),
             None => (String::new(), "settings".to_owned()),
         };
-        let wrong = |e: toml::de::Error| NetError::config(name.as_str(), e.to_string());
+        let wrong = |e: toml::de::Error| NetError::config(name.as_str(), toml_words(&e, &text));
         let mut table: Table = text.parse().map_err(wrong)?;
         for setting in settings {
             set(&mut table, setting)?;
@@ -282,7 +283,10 @@ impl ConfigFile {
         match path {
             Some(path) => {
                 let path = self.folder.join(path);
-                let unreadable = |e| NetError::config(field, format!("{}: {e}", path.display()));
+                let unreadable = |e| {
+                    let why = crate::io_words(&e);
+                    NetError::config(field, format!("{}: {why}", path.display()))
+                };
                 std::fs::File::open(&path).map_err(unreadable)?;
                 Ok(path)
             }
@@ -423,7 +427,7 @@ fn job(mut table: Table, folder: &Path) -> Result<WrittenJob, NetError> {
     let (initial_model, results) = (path("initial_model")?, path("results")?);
     let written = table
         .try_into()
-        .map_err(|e: toml::de::Error| NetError::config("specification", e.message()))?;
+        .map_err(|e: toml::de::Error| NetError::config("specification", toml_words(&e, "")))?;
     let spec =
         JobSpec::read(&written).map_err(|error| NetError::config(error.field, error.rule))?;
     Ok(WrittenJob {

@@ -199,7 +199,7 @@ impl Link {
             link,
             peer: self.peer.clone(),
             hello,
-            outbox,
+            outbox: outbox.clone(),
             admitted,
         };
         let _ = self.job.events.send(connected).await;
@@ -210,7 +210,7 @@ impl Link {
         };
         let pace = self.paces.of(self.peer.who());
         let (job, memory) = (self.job.clone(), self.memory.clone());
-        let reader = Reader::new(session, job, pace, memory, self.chunk_timeout);
+        let reader = Reader::new(session, job, pace, memory, self.chunk_timeout, outbox);
         match reader.read_all(&mut frames).await {
             End::Closed(reason) | End::Lost(reason) => reason,
             End::Refused { refused, .. } => refused.reason,

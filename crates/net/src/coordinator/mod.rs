@@ -51,6 +51,7 @@ use crate::{NetError, seconds};
 pub use admin::{Description, Ended};
 pub use blindsum_job::server::Choice;
 use checked::{CheckedJob, check_jobs, check_settings};
+pub use configured::Also;
 pub use control::Control;
 pub use file::ConfigFile;
 use hosting::{Host, Jobs, Tasks};
@@ -266,7 +267,7 @@ impl Coordinator {
             version: env!("CARGO_PKG_VERSION"),
             address: address.to_string(),
         });
-        info!(%address, ?hosts, jobs = count, "coordinator listening");
+        info!(%address, hosts = %hosts.join(", "), jobs = count, "coordinator listening");
         Ok(Self {
             address,
             admin,

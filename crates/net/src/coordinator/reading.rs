@@ -4,14 +4,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_job::server::{Hold, Input};
+use blindsum_job::server::{Hold, Input, departure};
 use blindsum_job::session::{Heard, Session};
 use tokio::time::{Instant, sleep_until};
 use tonic::{Status, Streaming};
 
 use super::driver::{Event, JobHandle};
 use crate::chunks::CHUNK;
-use crate::pb::{PartyFrame, RefusalCode, Refused};
+use crate::outbox::Outbox;
+use crate::pb::party_frame::Frame;
+use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
 use crate::serving::{Memory, Pace, Turn};
 
 /// How reading ended.
@@ -61,6 +63,7 @@ pub(super) struct Reader {
     pace: Arc<Pace>,
     memory: Memory,
     chunk_timeout: Duration,
+    outbox: Outbox<CoordinatorFrame>,
     /// How long the message may take that is being received.
     times: Option<Times>,
 }
@@ -81,6 +84,7 @@ impl Reader {
         pace: Arc<Pace>,
         memory: Memory,
         chunk_timeout: Duration,
+        outbox: Outbox<CoordinatorFrame>,
     ) -> Self {
         Self {
             session,
@@ -88,6 +92,7 @@ impl Reader {
             pace,
             memory,
             chunk_timeout,
+            outbox,
             times: None,
         }
     }
@@ -122,6 +127,13 @@ impl Reader {
             }
             Heard::Begins { place, bytes } => self.begins(place, bytes).await,
             Heard::Input(input @ Input::Frame { .. }) => {
+                if let Input::Frame {
+                    frame: Frame::Leaving(leaving),
+                    ..
+                } = &input
+                {
+                    self.outbox.ends_because(&departure(leaving));
+                }
                 let (pace, job) = (self.pace.clone(), self.job.clone());
                 let pass = async move {
                     pace.frame().await;
@@ -201,12 +213,14 @@ impl Reader {
 fn frame_of(next: Result<Option<PartyFrame>, Status>) -> Result<PartyFrame, End> {
     match next {
         Ok(Some(frame)) => Ok(frame),
-        Ok(None) => Err(End::Closed("closed by the other side".into())),
+        Ok(None) => Err(End::Closed(
+            "it closed its connection without a word".into(),
+        )),
         Err(status) if status.code() == tonic::Code::OutOfRange => {
             let code = RefusalCode::RefusalBadFrame;
             Err(bad_frame(Refused::new(code, status.message())))
         }
-        Err(status) => Err(End::Lost(format!("lost: {}", status.message()))),
+        Err(_) => Err(End::Lost("its connection was lost".into())),
     }
 }
 

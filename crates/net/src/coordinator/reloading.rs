@@ -6,6 +6,7 @@ use std::path::Path;
 use blindsum_job::difference::{Difference, differences};
 
 use super::Control;
+use super::configured::{Also, Source};
 use super::file::{ConfigFile, of_job};
 
 /// What became of a configuration that was read again, a sentence each.
@@ -20,15 +21,32 @@ pub struct Reloaded {
 }
 
 impl Control {
-    /// The coordinator was configured by this file, with these settings: [`reload_again`](Self::reload_again) reads it again.
+    /// The coordinator was configured by this file, with these settings: [`reload_again`](Self::reload_again) reads it again,
+    /// and `also` does what its program takes over.
     pub async fn configured_by(
         &self,
         path: Option<&Path>,
         settings: Vec<String>,
         read: ConfigFile,
+        also: Also,
     ) {
-        let source = (path.map(Path::to_owned), settings);
-        *self.configured.0.lock().await = Some((source, read));
+        let path = path.map(Path::to_owned);
+        *self.configured.0.lock().await = Some(Source {
+            path,
+            settings,
+            before: read,
+            also,
+        });
+    }
+
+    /// Whether the configuration file, as it was read last, has a job of this name.
+    pub(super) async fn configures(&self, job: &str) -> bool {
+        let configured = self.configured.0.lock().await;
+        let jobs = configured
+            .as_ref()
+            .map(|source| source.before.written_jobs());
+        let jobs = jobs.and_then(Result::ok).unwrap_or_default();
+        jobs.iter().any(|written| written.spec.job == job)
     }
 
     /// Reads the configuration file again, if there is one, and takes over what [`reload`](Self::reload) does; without one,
@@ -36,13 +54,23 @@ impl Control {
     pub async fn reload_again(&self) -> Reloaded {
         let mut configured = self.configured.0.lock().await;
         let mut told = Reloaded::default();
-        let Some(((path, settings), before)) = &mut *configured else {
+        let Some(Source {
+            path,
+            settings,
+            before,
+            also,
+        }) = &mut *configured
+        else {
             self.reload_credentials(&mut told);
             return told;
         };
         match ConfigFile::read(path.as_deref(), settings) {
             Ok(now) => {
                 told = self.reload(before, &now).await;
+                match also(&now) {
+                    Ok(done) => told.done.extend(done),
+                    Err(wrong) => told.wrong.push(wrong),
+                }
                 *before = now;
             }
             Err(error) => {
@@ -85,9 +113,7 @@ impl Control {
     async fn reload_limits(&self, now: &ConfigFile, told: &mut Reloaded) {
         match self.set_limits(&now.limits).await {
             Ok((changed, left)) => {
-                let changed = changed.into_iter();
-                told.done
-                    .extend(changed.map(|name| format!("limits.{name} has its new value")));
+                told.done.extend(changed);
                 told.left.extend(left.into_iter().map(|name| {
                     format!("limits.{name} has changed: start the coordinator again to use it")
                 }));

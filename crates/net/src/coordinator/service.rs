@@ -150,10 +150,15 @@ impl Service {
         }
         match self.jobs.get(job) {
             Some(job) => Ok(vec![job.status]),
-            None => Err(Status::not_found(format!(
-                "there is no job {:?} here",
-                foreign(job)
-            ))),
+            None => {
+                let here = self.jobs.all();
+                let names: Vec<&str> = here.iter().map(|job| &*job.job.spec().job).collect();
+                Err(Status::not_found(format!(
+                    "there is no job {:?} here; the jobs here: {}",
+                    foreign(job),
+                    foreign(&names.join(", "))
+                )))
+            }
         }
     }
 }

@@ -91,12 +91,19 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             times: Times::default(),
         });
         let (link, memory) = (session.link(), self.memory.clone());
-        let reader = Reader::new(session, job.clone(), pace, memory, chunk_timeout);
+        let reader = Reader::new(
+            session,
+            job.clone(),
+            pace,
+            memory,
+            chunk_timeout,
+            outbox.clone(),
+        );
         let mut sending = Box::pin(send_all(queue, stream, chunk_timeout));
         let (reason, returns) = tokio::select! {
             end = &mut sending => match end {
                 SendEnd::Finished => ("ended by the coordinator".into(), false),
-                SendEnd::Closed => ("lost: nothing more can be sent".into(), true),
+                SendEnd::Closed => ("its connection was lost".into(), true),
                 SendEnd::TooSlow => ("too slow: a chunk was not taken in time".to_owned(), true),
             },
             end = reader.read_all(&mut inbound) => match end {
@@ -116,9 +123,11 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
                 (reason, true)
             }
         };
-        let reason = match peer.traffic.error() {
-            Some(error) => format!("{reason} ({error})"),
-            None => reason,
+        // Where party or coordinator have said why, how the connection then ended is of no interest.
+        let reason = match (outbox.why(), peer.traffic.error()) {
+            (Some(why), _) => why.to_owned(),
+            (None, Some(error)) => format!("{reason} ({error})"),
+            (None, None) => reason,
         };
         self.observers.audit.note(|| Entry::Left {
             who: guest(peer),
@@ -170,7 +179,10 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         let mut session = Session::new(link, peer.into());
         let hello = session.hello(first)?;
         let job = (self.find)(&hello.job).ok_or_else(|| {
-            let reason = format!("there is no job {:?} here", foreign(&hello.job));
+            let reason = format!(
+                "there is no job {:?} here: check --job, or ask the coordinator's operator for the name",
+                foreign(&hello.job)
+            );
             Refused::new(RefusalCode::RefusalUnknownJob, reason)
         })?;
         let name = hello.job.clone();

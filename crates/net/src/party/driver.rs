@@ -8,7 +8,7 @@ use std::time::Duration;
 use blindsum_job::actor::Ticket;
 use blindsum_job::foreign;
 use blindsum_job::party::{
-    Departure, Effect, Input, JobParty, LinkId, Over, RoundResult, Say, Told,
+    Departure, Effect, Input, JobParty, LinkId, Over, RENEWED, RoundResult, Say, Told,
 };
 use blindsum_protocol::Job;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -129,6 +129,8 @@ impl Driver {
             if self.asked_again && !asked_before {
                 // So begins every process of a party that was here before.
                 debug!(party = %self.identity.name, %reason, "connecting again, as the coordinator asks");
+            } else if reason == RENEWED {
+                info!(party = %self.identity.name, "{reason}");
             } else if self.told_lost.as_ref() != Some(&reason) {
                 self.told_lost = Some(reason.clone());
                 let seconds = self.config.give_up_after;

@@ -31,15 +31,15 @@ impl FileRecords {
             path: path.to_owned(),
             reason,
         };
-        private::create_folder(&folder).map_err(|e| failed(&folder, e.to_string()))?;
+        private::create_folder(&folder).map_err(|e| failed(&folder, crate::io_words(&e)))?;
         let path = folder.join("lock");
-        let lock = private::create(&path).map_err(|e| failed(&path, e.to_string()))?;
+        let lock = private::create(&path).map_err(|e| failed(&path, crate::io_words(&e)))?;
         locked(&lock).map_err(|error| {
             let reason = match error {
                 TryLockError::WouldBlock => {
                     "another process takes part in this job with it".to_owned()
                 }
-                TryLockError::Error(error) => error.to_string(),
+                TryLockError::Error(error) => crate::io_words(&error),
             };
             failed(&folder, reason)
         })?;

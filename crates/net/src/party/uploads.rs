@@ -21,8 +21,8 @@ use super::PartyConfig;
 use crate::address::Address;
 use crate::chunks::pieces;
 use crate::connect::{CONNECT_TIME, ConnectError, PAUSES, Target};
-use crate::error::words_of;
 use crate::pb::{UploadAnswer, UploadChunk};
+use crate::plain::status_words;
 use crate::servers::Servers;
 use crate::{NetError, seconds};
 
@@ -212,7 +212,7 @@ impl Upload {
                 return Attempt::Refused(foreign(status.message()).to_string());
             }
             Err(status) => {
-                return self.not_reached(self.target.broken(&traffic, words_of(&status)));
+                return self.not_reached(self.target.broken(&traffic, status_words(&status)));
             }
         };
         if let Some(reason) = self.misplaced(reply.place) {

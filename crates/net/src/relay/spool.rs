@@ -144,6 +144,7 @@ impl Spool {
 
     fn error(&self, error: io::Error) -> ShelfError {
         let folder = self.shared.folder.display();
+        let error = crate::io_words(&error);
         ShelfError(format!(
             "answers to pass on, in a temporary file in {folder}: {error}"
         ))

@@ -22,6 +22,7 @@ use tonic::body::Body;
 use tonic::transport::Server;
 
 use crate::chunks::CHUNK;
+use crate::io_words;
 use crate::limits::Limits;
 use crate::observers::Observers;
 use crate::servers::Servers;
@@ -50,6 +51,7 @@ pub(crate) async fn listen(address: &str) -> Result<TcpListener, NetError> {
             std::io::ErrorKind::AddrNotAvailable => "this machine has no such address",
             _ => "the host must be a name or an address of this machine",
         };
+        let error = io_words(&error);
         NetError::Listen {
             address: address.into(),
             reason: format!("{error}: {advice}"),
@@ -109,7 +111,7 @@ where
         tokio::time::sleep(Duration::from_secs(2)).await;
     };
     tokio::select! {
-        served = serving => served.map_err(|e| NetError::System(crate::error::with_causes(&e))),
+        served = serving => served.map_err(|e| NetError::System(crate::plain::cause_words(&e))),
         () = accepting => Ok(()),
         () = watching => Ok(()),
         () = late => Ok(()),

@@ -106,8 +106,8 @@ impl Refusals {
         }
         match self.lock().line(Instant::now(), address, &reason, name) {
             Line::Name(times) => {
-                if let Some(RefusedCertificate { name, is_revoked }) = certificate {
-                    let advice = advice(is_revoked);
+                if let Some(shown) = certificate {
+                    let (name, advice) = (&shown.name, advice(&shown));
                     warn!(party = %name, %address, %reason, times, "TLS handshake refused; {advice}");
                 }
             }
@@ -194,12 +194,15 @@ impl Lately {
 }
 
 /// What an operator does about a party that is refused.
-fn advice(is_revoked: bool) -> &'static str {
-    match is_revoked {
-        true => {
+fn advice(shown: &RefusedCertificate) -> &'static str {
+    match (shown.is_revoked, shown.is_elsewhere) {
+        (true, _) => {
             "it is revoked and goes on trying: its operator should stop it, or ask the CA for a new certificate"
         }
-        false => "check the clocks of both machines, and its certificate",
+        (_, true) => {
+            "a party's certificate at the operators' address: it must join at the address of parties"
+        }
+        _ => "check the clocks of both machines, and its certificate",
     }
 }
 

@@ -65,6 +65,21 @@ pub(super) fn model(
     Ok(Some(model))
 }
 
+/// The versions of a job's model that are there, oldest first.
+pub(super) fn versions(
+    connection: &Connection,
+    path: &str,
+    job: &str,
+) -> Result<Vec<u64>, StoreError> {
+    let read = || -> rusqlite::Result<Vec<u64>> {
+        let query = "SELECT version FROM models WHERE job = ? ORDER BY version";
+        let mut query = connection.prepare(query)?;
+        let versions = query.query_map([job], |row| row.get(0))?;
+        versions.collect()
+    };
+    read().map_err(|error| store_error(path, &error))
+}
+
 /// The job's specification (JSON), the model's bytes and its hash.
 type StoredModel = (String, Vec<u8>, Vec<u8>);
 

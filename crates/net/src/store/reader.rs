@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::errors::store_error;
 use super::sqlite::{check_marks, is_new};
 use super::{OrderRecord, ShownFault, faults, opening, orders, read, rounds};
+use crate::io_words;
 use crate::report::{MetricReport, RoundReport};
 use crate::{Model, StoreError, private};
 
@@ -219,6 +220,14 @@ impl StoreReader {
         self.at_one_moment(|connection| read::model(connection, &self.path, job, version))
     }
 
+    /// The versions of a job's model that the store has, oldest first.
+    ///
+    /// # Errors
+    /// Reading failed.
+    pub fn versions(&self, job: &str) -> Result<Vec<u64>, StoreError> {
+        self.at_one_moment(|connection| read::versions(connection, &self.path, job))
+    }
+
     /// Writes a copy of the store, as it is now, to a new file. If it fails there is no file. A coordinator can be
     /// started with the copy.
     ///
@@ -241,7 +250,7 @@ impl StoreReader {
         let copy = || -> Result<(), String> {
             // What an earlier copy that was cut short has left.
             let _ = std::fs::remove_file(new);
-            private::reserve(new).map_err(|e| e.to_string())?;
+            private::reserve(new).map_err(|e| io_words(&e))?;
             let run = self.connection.execute("VACUUM INTO ?", [name]);
             run.map_err(|e| e.to_string())?;
             let marked = opening::open_existing(new).and_then(|copy| match is_new(&copy)? {
@@ -250,8 +259,8 @@ impl StoreReader {
             });
             marked.map_err(|e| e.to_string())?;
             let synced = File::open(new).and_then(|file| file.sync_all());
-            synced.map_err(|e| e.to_string())?;
-            std::fs::rename(new, to).map_err(|e| e.to_string())
+            synced.map_err(|e| io_words(&e))?;
+            std::fs::rename(new, to).map_err(|e| io_words(&e))
         };
         copy().map_err(|reason| {
             let _ = std::fs::remove_file(new);

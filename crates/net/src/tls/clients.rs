@@ -21,6 +21,8 @@ pub(crate) struct RefusedCertificate {
     /// The name in it.
     pub name: String,
     pub is_revoked: bool,
+    /// Whether it is good, but for another address than this one.
+    pub is_elsewhere: bool,
 }
 
 /// Does the handshake, and gives the certificate that was refused in it, where the job's CA had signed it.
@@ -52,7 +54,11 @@ impl ClientVerifier {
         };
         if let Some(name) = self.anchor.signed_name(certificate) {
             let is_revoked = *why == CertificateError::Revoked;
-            let refused = RefusedCertificate { name, is_revoked };
+            let refused = RefusedCertificate {
+                name,
+                is_revoked,
+                is_elsewhere: false,
+            };
             // Where nobody listens nothing is noted.
             let _ = REFUSED.try_with(|noted| noted.replace(Some(refused)));
         }

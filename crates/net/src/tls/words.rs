@@ -3,7 +3,7 @@
 use std::io;
 
 use blindsum_crypto::calendar::utc;
-use rustls::{CertificateError, CommonState, Error, PeerIncompatible};
+use rustls::{AlertDescription, CertificateError, CommonState, Error, PeerIncompatible};
 
 /// The error of TLS in one of reading or writing, where it is one.
 pub(crate) fn tls_error(error: &io::Error) -> Option<&Error> {
@@ -25,12 +25,7 @@ pub(crate) fn words(error: &Error) -> String {
             format!("its certificate {}", certificate_words(certificate))
         }
         Error::NoCertificatesPresented => "it shows no certificate".into(),
-        Error::AlertReceived(alert) => {
-            format!(
-                "the other side ended it with the alert \"{}\"",
-                spaced(&format!("{alert:?}"))
-            )
-        }
+        Error::AlertReceived(alert) => alert_words(*alert),
         Error::InvalidMessage(_) => "it speaks no TLS, or broken TLS".into(),
         Error::PeerIncompatible(why) => {
             format!("{}: TLS 1.3 is the only version here", incompatible(why))
@@ -67,9 +62,29 @@ pub(crate) fn certificate_words(error: &CertificateError) -> String {
         C::ExpiredRevocationList | C::ExpiredRevocationListContext { .. } => {
             "cannot be checked: the revocation list here is out of date".into()
         }
+        C::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "is that of a CA: give the certificate that the CA has signed for this machine".into()
+        }
         C::Other(other) => format!("is refused: {}", spaced(&other.to_string())),
         other => format!("is refused: {}", spaced(&format!("{other:?}"))),
     }
+}
+
+/// What the other side has said last.
+fn alert_words(alert: AlertDescription) -> String {
+    use AlertDescription as A;
+    let why = match alert {
+        A::UnknownCA => "it does not trust the CA of this side's certificate".into(),
+        A::BadCertificate | A::CertificateUnknown | A::UnsupportedCertificate => {
+            "it does not accept this side's certificate".into()
+        }
+        A::CertificateRevoked => "this side's certificate is revoked".into(),
+        A::CertificateExpired => "by its clock this side's certificate is not in its time".into(),
+        A::CertificateRequired => "it wants a certificate, and this side shows none".into(),
+        A::AccessDenied => "it does not let this side's certificate in".into(),
+        other => format!("its alert is \"{}\"", spaced(&format!("{other:?}"))),
+    };
+    format!("the other side ended it: {why}")
 }
 
 fn incompatible(why: &PeerIncompatible) -> &'static str {
@@ -100,7 +115,7 @@ fn spaced(name: &str) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use rustls::{AlertDescription, OtherError};
+    use rustls::OtherError;
     use rustls_pki_types::UnixTime;
 
     use super::*;
@@ -125,7 +140,10 @@ mod tests {
         impl std::error::Error for Inner {}
         let other = CertificateError::Other(OtherError(Arc::new(Inner)));
         let said = words(&Error::InvalidCertificate(other));
-        assert_eq!(said, "its certificate is refused: ca used as end entity");
+        assert_eq!(
+            said,
+            "its certificate is that of a CA: give the certificate that the CA has signed for this machine"
+        );
         for error in [
             Error::InvalidCertificate(CertificateError::UnhandledCriticalExtension),
             Error::InvalidCertificate(CertificateError::Revoked),

@@ -326,7 +326,10 @@ fn nobody_there_is_said_after_the_time_allowed() {
     let port = Running::start(&pki, vec![spec(ProtocolName::Plain, 3)], None).port;
     let mut config = party_config(&format!("https://localhost:{port}"), pki.party("a"));
     config.give_up_after = 0.3;
-    let error = refused(config, &["not reached within 0.3 s", "refused"]);
+    let error = refused(
+        config,
+        &["not reached within 0.3 s", "nothing listens there"],
+    );
     assert!(matches!(error, NetError::Unreachable { .. }), "{error}");
 }
 

@@ -190,6 +190,10 @@ impl Policy {
             let (job, need) = (spec.corrupt, self.min_corrupt);
             return Err(PolicyError::Corrupt { job, need });
         }
+        if spec.parties != 0 && (spec.parties as usize) < self.min_cohort {
+            let (parties, need) = (spec.parties, self.min_cohort);
+            return Err(PolicyError::JobTooSmall { parties, need });
+        }
         if spec.parties > self.max_parties {
             let (job, allowed) = (spec.parties, self.max_parties);
             return Err(PolicyError::MaxParties { job, allowed });

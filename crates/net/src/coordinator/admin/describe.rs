@@ -47,6 +47,8 @@ pub struct Ended {
     pub survivors: usize,
     /// Who was lost in it, and why.
     pub lost: std::collections::BTreeMap<String, String>,
+    /// When it was offered, in milliseconds since 1970-01-01 UTC.
+    pub started_ms: u64,
     /// Seconds from its offer to its end.
     pub seconds: f64,
     /// The metrics of training by their names.
@@ -64,6 +66,7 @@ impl From<RoundReport> for Ended {
             parties: report.parties.len(),
             survivors: report.survivors.len(),
             lost: stages.flat_map(|stage| stage.dropped).collect(),
+            started_ms: report.started_ms,
             seconds: report.seconds,
             metrics: report.metrics,
         }

@@ -20,6 +20,7 @@ use tracing::{debug, warn};
 
 use crate::limits::Limits;
 use crate::observers::Observers;
+use crate::plain::io_words;
 use crate::seconds;
 use crate::serving::{Refusal, Refusals};
 use crate::system::WallClock;
@@ -177,7 +178,7 @@ async fn shake(
     let acceptor = TlsAcceptor::from(side.current().accepting());
     let (shaken, refused) = noting_refusals(acceptor.accept(stream)).await;
     let mut stream = shaken.map_err(|error| Refusal {
-        reason: tls_error(&error).map_or_else(|| error.to_string(), words),
+        reason: tls_error(&error).map_or_else(|| io_words(&error), words),
         certificate: refused,
     })?;
     let clock = side.clock().clone();
@@ -194,12 +195,17 @@ async fn shake(
         }
         Err(error) => {
             let _ = stream.shutdown().await;
+            let is_party = side
+                .anchor()
+                .verify_party(&certificate, clock.unix_seconds());
+            let is_party = is_party.is_ok();
             let signed = side.anchor().signed_name(&certificate);
             Err(Refusal {
                 reason: format!("only certificates of operators are let in: {error}"),
                 certificate: signed.map(|name| RefusedCertificate {
                     name,
-                    is_revoked: false,
+                    is_revoked: matches!(error, CertificateError::Revoked),
+                    is_elsewhere: is_party,
                 }),
             })
         }

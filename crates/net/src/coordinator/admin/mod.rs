@@ -43,7 +43,7 @@ pub(super) async fn serve(
             let _ = stop.wait_for(|stopping| *stopping).await;
         });
     tokio::select! {
-        served = serving => served.map_err(|e| NetError::System(crate::error::with_causes(&e))),
+        served = serving => served.map_err(|e| NetError::System(crate::plain::cause_words(&e))),
         // Whoever watches hears of the end by the end of the connection.
         _ = stopping.wait_for(|stopping| *stopping) => Ok(()),
     }

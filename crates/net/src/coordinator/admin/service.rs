@@ -93,7 +93,13 @@ impl Admin for Service {
             results: None,
         });
         let outcome = added.await.map_err(|error| error.to_string());
-        let outcome = outcome.map(|()| format!("job {job} was added"));
+        let is_configured = self.control.configures(&job).await;
+        let outcome = outcome.map(|()| match is_configured {
+            true => format!("job {job} was added"),
+            false => format!(
+                "job {job} was added; after a restart it is not served: put it into the configuration as well"
+            ),
+        });
         self.control
             .record(&job, &by, "add", &asked.reason, &outcome);
         Ok(outcome.map_or_else(|error| refused("value", error), done))

@@ -19,7 +19,7 @@ use super::pb::watch_client::WatchClient;
 use super::pb::watch_request::RequestUnion;
 use crate::address::Address;
 use crate::connect::Target;
-use crate::error::words_of;
+use crate::plain::status_words;
 use crate::stream::Traffic;
 use crate::tls::{EtcdSide, Renewed};
 
@@ -142,7 +142,7 @@ impl Client {
 
     /// In words. With TLS 1.3 the word on this side's certificate comes only with the first answer.
     pub fn words(&self, status: &Status) -> String {
-        let said = foreign(&words_of(status));
+        let said = foreign(&status_words(status));
         self.target.broken(&self.traffic, said).reason()
     }
 
