@@ -56,12 +56,13 @@ def shown(default: object) -> str:
 
 def documented(head: str, entries: list[tuple[str, str, str]], title: str = "Attributes") -> str:
     """A docstring in NumPy style: each entry has a name, a type and a sentence."""
-    lines = [f'    """{head}', ""]
+    first, dot, rest = head.partition(". ")
+    lines = [f'    """{first}{dot.strip()}', "", *([*wrapped(rest, 4), ""] if rest else [])]
     if entries:
         lines += [f"    {title}", f"    {'-' * len(title)}"]
     for name, kind, text in entries:
         lines += [f"    {name} : {kind}", *wrapped(text, 8)]
-    return "\n".join([*lines, '    """']) if entries else f'    """{head}"""'
+    return "\n".join([*lines, '    """']) if entries or rest else f'    """{head}"""'
 
 
 def wrapped(text: str, indent: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ class WholeModelLog:
         if version == 1 and self._from_zeros:
             return
         self._looks -= 1
-        if not looks_whole(update, model):
+        if not looks_whole(cast("Vector", update), model):
             return
         self._looks = 0
         logger.warning(

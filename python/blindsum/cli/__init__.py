@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from blindsum import os_errors
 from blindsum.early import StoppedEarly
 
 EXIT_SUM = 0

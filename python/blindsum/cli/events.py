@@ -137,7 +137,7 @@ class Lines:
 
 def _is_done(status: dict[str, Any]) -> bool:
     rounds = status.get("rounds", 0)
-    return status["state"] == "done" or 0 < rounds <= status["rounds_done"]
+    return bool(status["state"] == "done" or 0 < rounds <= status["rounds_done"])
 
 
 def _told(current: dict[str, Any]) -> str:

@@ -84,7 +84,8 @@ def plain_key(path: Path, passphrase: str | None) -> str:
         raise IdentityError(
             f"key {path}: is encrypted, and no passphrase is given for it; give one by --ca-passphrase-file "
             "or BLINDSUM_CA_PASSPHRASE for the key of a CA, by --key-passphrase-file or "
-            "BLINDSUM_KEY_PASSPHRASE for another one (in Python ca_passphrase or passphrase), or at a terminal"
+            "BLINDSUM_KEY_PASSPHRASE for another one (in Python ca_passphrase or passphrase), or at a "
+            "terminal"
         )
     try:
         return _native.pki_decrypt(text, passphrase or "")

@@ -281,7 +281,7 @@ fn a_long_stage_may_be_stopped_before_its_end() {
         parties: 40,
         ..small()
     };
-    let job = spec.validate().unwrap();
+    let job = Arc::new(spec.validate().unwrap());
     let simulation = Simulation::new(Scenario::new(job.clone())).unwrap();
     let inputs = Synthetic::new(&job, 0);
     let mut looks = 0;
