@@ -1,6 +1,7 @@
 //! The same seed gives the same messages, on any number of threads.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use blindsum_protocol::JobSpec;
 use blindsum_sim::{
