@@ -60,6 +60,8 @@ class Session(Shown):
         The job, as the coordinator announced it and the policy allowed it.
     """
 
+    _left: LeftRound | None = None
+
     def __init__(self, native: _native.Party) -> None:
         self._native = native
         self.name = native.name
@@ -69,7 +71,6 @@ class Session(Shown):
         self._whole_models = WholeModelLog(self.spec)
         warn_if_rarely_opened(self.spec)
         self._held: Round | BlindsumError | None = None
-        self._left: LeftRound | None = None
         self._loop = Loop(self.spec, self._next_round, self._warn)
 
     def _shown(self) -> dict[str, object]:

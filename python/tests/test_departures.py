@@ -72,7 +72,7 @@ def test_join_that_is_stopped_or_fails_does_not_sit_out(processes, place, tmp_pa
         assert lost(coordinator, others, leave) == expected
     entries = [json.loads(line) for line in audit.read_text().splitlines()]
     [ending] = [entry for entry in entries if entry["event"] == "round-ended"]
-    assert ending["lost"] == {"a": expected}
+    assert ending["lost"] == {"a": f"input: {expected}"}
     left = [entry["reason"] for entry in entries if entry["event"] == "left" and entry["name"] == "a"]
     assert left == [expected]
     assert "4711" not in audit.read_text()

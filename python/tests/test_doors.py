@@ -231,7 +231,7 @@ def test_keys_of_other_forms_say_what_to_do(place, tmp_path):
     none.write_text("")
     for key, part in (
         (locked, "openssl pkcs8 -topk8 -nocrypt"),
-        (legacy, "the key is encrypted"),
+        (legacy, "is encrypted in OpenSSL"),
         (wide, "save it as UTF-8"),
         (none, 'must hold a section "PRIVATE KEY"'),
         (certificate, "and has CERTIFICATE"),
@@ -291,7 +291,7 @@ def test_what_a_request_asks_for_is_said_readably(tmp_path):
     words = ["-newkey", "ed25519", "-nodes", "-keyout", tmp_path / "h.key", "-out", tmp_path / "h.csr"]
     openssl("req", "-new", *words, "-subj", "/CN=h", "-addext", "subjectAltName=DNS:h,DNS:i")
     with pytest.raises(
-        bs.IdentityError, match=r"asks for \[DNS:h, DNS:i\], must ask for DNS:h as its only subjectAltName"
+        bs.IdentityError, match=r"asks for DNS:h, DNS:i, must ask for DNS:h as its only subjectAltName"
     ):
         pki.sign(tmp_path / "ca", tmp_path / "h.csr")
     openssl("req", "-new", *words, "-subj", "/CN=h", "-addext", "subjectAltName=DNS:h")

@@ -98,7 +98,7 @@ def test_a_request_for_another_common_name_says_how_openssl_makes_one(ca, tmp_pa
     path = tmp_path / "hospital-o.csr"
     path.write_bytes(request.public_bytes(serialization.Encoding.PEM))
     with pytest.raises(
-        bs.IdentityError, match=r"asks for \[CN=Hospital O\], must ask for DNS:hospital-o"
+        bs.IdentityError, match=r"asks for CN=Hospital O, must ask for DNS:hospital-o"
     ) as caught:
         pki.sign(ca, path)
     assert 'openssl req -new -key hospital-o.key -subj "/CN=hospital-o"' in str(caught.value)

@@ -48,9 +48,9 @@ def test_who_uses_the_other_address_is_told(place, files, operator, capsys, tmp_
     with place.coordinator(place.spec(), admin="127.0.0.1:0") as coordinator:
         there = [url(coordinator.admin), "--job", "job", *files, "--train", "training:step"]
         err = said(capsys, "join", *there, "--give-up-after", "0.5")
-        assert "if this is the address of operators" in err
+        assert "the address of operators (admin) takes certificates of operators alone" in err
         err = said(capsys, "admin", "jobs", "--at", url(coordinator.address), *operator)
-        assert "this is the address of parties" in err
+        assert "that of parties takes those of parties alone" in err
         assert "within" not in err
         err = said(capsys, "admin", "jobs", "--at", url(coordinator.admin), *files)
         assert "certificates of operators alone" in err
@@ -178,11 +178,11 @@ def test_stderr_is_json_where_it_is_wanted(processes, place, tmp_path):
     (tmp_path / "job.json").write_text(spec.to_json())
     files = ["--identity", place.folder / "agg", "--ca", place.folder / "ca.pem", "--listen", "127.0.0.1:0"]
     process = processes("serve", "--job", tmp_path / "job.json", *files, "--json", "--log-format", "json")
-    process.stdout.readline()
+    ready = json.loads(process.stdout.readline())
+    assert any("nobody can be revoked" in warning for warning in ready["warnings"])
     process.terminate()
     _, err = process.communicate(timeout=60)
     messages = [json.loads(line)["message"] for line in err.splitlines()]
-    assert any("nobody can be revoked" in message for message in messages)
     assert any(message.startswith("draining") for message in messages)
 
 

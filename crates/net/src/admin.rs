@@ -165,13 +165,14 @@ impl Admin {
             Code::Unauthenticated => unreachable(self.target.url(), status.message().into()).into(),
             Code::Unimplemented => unreachable(self.target.url(), PARTIES_DOOR.into()).into(),
             _ => {
-                let reason = match status_words(status) {
-                    ended if ended == ENDED => format!("{ended}: {OPERATORS_ONLY}"),
-                    words => words,
-                };
-                let error = match self.target.broken(&self.traffic, reason) {
+                let words = status_words(status);
+                let is_ended = words == ENDED || std::error::Error::source(status).is_some();
+                let error = match self.target.broken(&self.traffic, words.clone()) {
                     ConnectError::Never(error) | ConnectError::OutOfTime(error) => error,
-                    ConnectError::Later(reason) => unreachable(self.target.url(), reason),
+                    ConnectError::Later(_) if is_ended => {
+                        unreachable(self.target.url(), format!("{ENDED}: {OPERATORS_ONLY}"))
+                    }
+                    ConnectError::Later(_) => unreachable(self.target.url(), words),
                 };
                 error.into()
             }

@@ -74,6 +74,12 @@ impl ConnectError {
     }
 }
 
+/// A coordinator that ends a connection without a word after the handshake.
+const WRONG_DOOR: &str = "the other side closed the connection before it answered: the address of operators (admin) takes \
+                          certificates of operators alone (blindsum pki issue CA NAME --operator), that of parties takes \
+                          those of parties alone, and neither takes a revoked one; check port and certificate, the \
+                          coordinator's log says which it was";
+
 type Stream = TokioIo<Watched<TlsStream<Ahead<TcpStream>>>>;
 
 /// A connection and what went through it.
@@ -318,6 +324,10 @@ impl Target {
                  be of the job's CA, in its time, and not revoked",
                 self.whom()
             ))),
+            // It has said nothing since the handshake.
+            None if self.role == Some(Role::Coordinator) && traffic.has_read_nothing() => {
+                ConnectError::Later(WRONG_DOOR.into())
+            }
             None if !error.is_empty() => ConnectError::Later(error.to_owned()),
             None => ConnectError::Later(otherwise),
         }

@@ -11,7 +11,7 @@ use crate::connect::{ConnectError, Connected, Target};
 use crate::outbox::{Queue, SendEnd, send_all};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{CoordinatorFrame, PartyFrame};
-use crate::plain::{ENDED, status_words};
+use crate::plain::status_words;
 use crate::stream::Traffic;
 
 /// Time for the last frames to go out.
@@ -44,10 +44,7 @@ impl Conversation {
         let traffic = connected.traffic.clone();
         let (stream, frames) = mpsc::channel(4);
         let sending = tokio::spawn(async move { send_all(queue, &stream, chunk_timeout).await });
-        let broken = |status: tonic::Status| match (status_words(&status), traffic.alert()) {
-            (ended, None) if ended == ENDED => ConnectError::Later(WRONG_DOOR.into()),
-            (words, _) => target.broken(&traffic, words),
-        };
+        let broken = |status: tonic::Status| target.broken(&traffic, status_words(&status));
         let late = || ConnectError::Later("the coordinator does not answer the Hello".into());
         let connect = connected.stream(frames);
         let mut inbound = match tokio::time::timeout(time, connect).await {
@@ -57,7 +54,7 @@ impl Conversation {
         };
         let first = match tokio::time::timeout(time, inbound.message()).await {
             Ok(Ok(Some(frame))) => frame,
-            Ok(Ok(None)) => return Err(ConnectError::Later(WRONG_DOOR.into())),
+            Ok(Ok(None)) => return Err(ConnectError::Later(CLOSED.into())),
             Ok(Err(status)) => return Err(broken(status)),
             Err(_) => return Err(late()),
         };
@@ -114,10 +111,6 @@ impl Conversation {
         let _ = tokio::time::timeout(GOODBYE_TIME, goodbye).await;
     }
 }
-
-/// Nothing came back after the handshake.
-const WRONG_DOOR: &str = "the other side closed the connection before it answered: if this is the address of operators \
-                          (admin), give that of parties, which is another port; else the coordinator's log says why";
 
 /// The coordinator has ended the stream.
 const CLOSED: &str = "the coordinator closed the connection";

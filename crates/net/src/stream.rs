@@ -58,6 +58,11 @@ impl Traffic {
         }
     }
 
+    /// Whether nothing has come from the other side since the handshake.
+    pub fn has_read_nothing(&self) -> bool {
+        self.read.load(Ordering::Relaxed) == 0
+    }
+
     /// Why the connection broke, where it did.
     pub fn error(&self) -> Option<&str> {
         self.error.get().map(|broken| broken.reason.as_str())

@@ -53,6 +53,8 @@ class Lines:
             if fields["metrics"]:
                 self._out.line(f"blindsum: metrics at http://{fields['metrics']}/metrics")
             self._out.line(f"blindsum: job {fields['job']} {fields['model']}")
+            for warning in fields["warnings"]:
+                self._out.line(f"blindsum: {warning}")
             self._is_old = fields["starts_from"]["kind"] in ("store", "parties")
         elif event == "stopped" and self._was_done:
             self._out.line("blindsum: stopped; nothing was left to do")

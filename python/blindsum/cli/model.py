@@ -66,10 +66,10 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, option) is None:
             raise ConfigError(f"--{option}", "must be given; `blindsum model --help` says more")
     check_file("--out", options.out, inputs(options, "store"))
-    if os.path.exists(options.out) and not options.force:
-        raise ConfigError("--out", f"{options.out} exists: give another file, or replace it with --force")
     jobs = {job["job"]: job for job in stored_jobs(options.store)}
     name = job_name(list(jobs), options.job)
+    if os.path.exists(options.out) and not options.force:
+        raise ConfigError("--out", f"{options.out} exists: give another file, or replace it with --force")
     version = jobs[name]["model_version"] if options.version is None else options.version
     model = stored_model(options.store, name, version) if version >= 0 else None
     if model is None:

@@ -318,10 +318,9 @@ def _run(options: argparse.Namespace) -> int:
             "protocol": spec.protocol.name,
             "starts_from": dataclasses.asdict(coordinator.starts_from),
             "model": _named(coordinator.starts_from, spec, options),
+            "warnings": list(_warned_of(options)),
         },
     )
-    for text in _warned_of(options):
-        console.note(f"blindsum: {text}")
     last = _watch(coordinator, say, out)
     say("stopped", {"rounds_done": last.get("rounds_done", 0)})
     out.finish()

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use crate::common::*;
 use blindsum_net::coordinator::{Coordinator, JobConfig};
-use blindsum_net::orders::{Change, Command, OrderError, Outcome};
+use blindsum_net::orders::{Change, Command, OrderError};
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_net::{Limits, NetError};
 use blindsum_protocol::{JobSpec, ModelUpdate, ProtocolName};
