@@ -56,13 +56,19 @@ def shown(default: object) -> str:
 
 def documented(head: str, entries: list[tuple[str, str, str]], title: str = "Attributes") -> str:
     """A docstring in NumPy style: each entry has a name, a type and a sentence."""
-    first, dot, rest = head.partition(". ")
-    lines = [f'    """{first}{dot.strip()}', "", *([*wrapped(rest, 4), ""] if rest else [])]
+    first, rest = head, ""
+    if len(head) > WIDTH - 10:
+        first, _, rest = head.partition(". " if ". " in head else ": ")
+        first = f"{first.rstrip('.')}."
+        rest = rest[:1].upper() + rest[1:]
+    lines = [f'    """{first}', ""]
+    if rest:
+        lines += [*wrapped(rest, 4), ""]
     if entries:
         lines += [f"    {title}", f"    {'-' * len(title)}"]
     for name, kind, text in entries:
         lines += [f"    {name} : {kind}", *wrapped(text, 8)]
-    return "\n".join([*lines, '    """']) if entries or rest else f'    """{head}"""'
+    return "\n".join([*lines, '    """']) if len(lines) > 2 else f'    """{first}"""'
 
 
 def wrapped(text: str, indent: int) -> list[str]:

@@ -417,7 +417,9 @@ class FedAvg(ServerStep):
 
 @dataclass(frozen=True, kw_only=True)
 class FedAvgM(ServerStep):
-    """The momentum, multiplied with the learning rate, is added to the model. The momentum is the mean and, multiplied with `momentum`, the momentum of the round before.
+    """The momentum, multiplied with the learning rate, is added to the model.
+
+    The momentum is the mean and, multiplied with `momentum`, the momentum of the round before.
 
     Attributes
     ----------
@@ -434,7 +436,9 @@ class FedAvgM(ServerStep):
 
 @dataclass(frozen=True, kw_only=True)
 class FedAdam(ServerStep):
-    """Adam: each coordinate of the momentum is divided by the root of a moving average of the squared mean. There is no bias correction.
+    """Adam: each coordinate of the momentum is divided by the root of a moving average of the squared mean.
+
+    There is no bias correction.
 
     Attributes
     ----------
@@ -458,7 +462,10 @@ class FedAdam(ServerStep):
 
 @dataclass(frozen=True, kw_only=True)
 class FedYogi(ServerStep):
-    """Yogi: as `fedadam`, but the second moment moves towards the squared mean by a part of the squared mean, so that it falls slowly.
+    """Yogi.
+
+    As `fedadam`, but the second moment moves towards the squared mean by a part of the squared mean, so that
+    it falls slowly.
 
     Attributes
     ----------

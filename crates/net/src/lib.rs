@@ -38,6 +38,7 @@ mod servers;
 mod serving;
 mod stream;
 mod system;
+mod system;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -320,7 +320,10 @@ mod tests {
         spool.keep(PartyId(0), answer(0, 9)).unwrap();
         let error = spool.keep(PartyId(1), answer(1, 9)).unwrap_err();
         let error = error.to_string();
-        assert!(error.contains("No space left on device"), "{error}");
+        assert!(
+            error.contains("there is no room left on the disk"),
+            "{error}"
+        );
         // What was not kept is not there.
         assert!(spool.read(PartyId(1), 0..9, &mut Vec::new()).is_err());
         assert_eq!(read(&spool, 0, 0..9), answer(0, 9));
