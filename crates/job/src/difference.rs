@@ -141,7 +141,7 @@ mod tests {
         for part in [
             "rounds: 8 → 10",
             "dim: 4 → 5",
-            "stored value of rounds and change it with `blindsum admin extend`",
+            "stored value of rounds (with --stay and --admin, also where the job is done) and change it with `blindsum admin extend`",
             "dim cannot change",
         ] {
             assert!(error.contains(part), "{part}: {error}");

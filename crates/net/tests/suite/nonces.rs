@@ -210,12 +210,12 @@ fn case_46_a_round_that_begins_before_its_roster_is_fixed_is_refused() {
 fn case_46_weak_numbers_are_refused_by_name() {
     type Change = fn(&mut pb::Numbers);
     let changes: [(Change, &str); 4] = [
-        (|numbers| numbers.threshold = 2, "threshold = 2"),
-        (|numbers| numbers.neighbours = 2, "neighbours = 2"),
-        (|numbers| numbers.packing = 1, "packing = 1"),
+        (|numbers| numbers.threshold = 2, "threshold is 2"),
+        (|numbers| numbers.neighbours = 2, "neighbours is 2"),
+        (|numbers| numbers.packing = 1, "packing is 1"),
         (
             |numbers| *numbers = pb::Numbers::default(),
-            "neighbours = 0",
+            "neighbours is 0",
         ),
     ];
     for (seed, (change, says)) in (31..).zip(changes) {

@@ -236,7 +236,10 @@ fn limits_change_in_a_running_coordinator_where_they_can() {
     let (changed, left) = coordinator.block_on(control.set_limits(&other)).unwrap();
     assert_eq!(
         (changed, left),
-        (vec!["patience".into()], vec!["connections".into()])
+        (
+            vec!["limits.patience: 3600.0 → 0.2".into()],
+            vec!["connections".into()]
+        )
     );
     let none = coordinator.block_on(control.set_limits(&Limits {
         patience: -1.0,
