@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from blindsum import _native, checks
+from blindsum.addresses import addresses
 from blindsum.aggregation import Loop
 from blindsum.clipping import ClippingLog
 from blindsum.display import Shown
@@ -46,7 +47,6 @@ MASK_MEMORY = 256 << 20
 """Bytes of masks that may be computed ahead, by default: enough for 2**26 words of up to 32 bits."""
 
 MOST_MASK_MEMORY = 2**63 - 1
-MPC3_SERVERS = 3
 
 
 class Session(Shown):
@@ -489,25 +489,3 @@ def join(
         with session.left_on_error():
             check(lines, session.spec.layout, session.spec.dim)
     return session
-
-
-def addresses(url: str | Sequence[str]) -> tuple[str, list[str]]:
-    """The coordinator's URL, and all servers' where there are several.
-
-    Raises
-    ------
-    blindsum.ConfigError
-        It is neither one URL nor a list of them.
-    """
-    if isinstance(url, str):
-        return url, []
-    servers = list(url) if isinstance(url, Sequence) else []
-    if not servers or not all(isinstance(one, str) for one in servers):
-        raise ConfigError("url", f"{url!r} must be a URL, or a list of three")
-    if len(servers) != MPC3_SERVERS:
-        rule = (
-            f"{len(servers)} URLs: give the three servers of an mpc3 job, in order; of every other job, e.g. "
-            "paillier, give the coordinator's URL alone"
-        )
-        raise ConfigError("url", rule)
-    return servers[0], servers
