@@ -131,7 +131,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=_steps,
         metavar="N",
         help="in place of rounds, whole jobs in which machines are killed, connections break, backups come "
-        "back and corrupt members misbehave, until N things have happened, e.g. 1e5; --seed is the first job's",
+        "back and corrupt members misbehave, until N things have happened, e.g. 1e5; --seed is of the first",
     )
     parser.add_argument(
         "--repeat",

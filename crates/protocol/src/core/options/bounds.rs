@@ -134,7 +134,9 @@ impl Bounds {
             Edge::Beyond(most) => Some(format!("below {}", shown(most))),
         };
         match (self.least, self.most) {
-            (Edge::At(least), Edge::At(most)) => format!("from {} to {}", shown(least), shown(most)),
+            (Edge::At(least), Edge::At(most)) => {
+                format!("from {} to {}", shown(least), shown(most))
+            }
             _ => [least, most]
                 .into_iter()
                 .flatten()
