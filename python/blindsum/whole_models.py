@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class WholeModelLog:
         whose: str = "this party's",
     ) -> None:
         """Look at an update of this party to the model of a round, before it is clipped."""
-        if self._looks == 0 or not isinstance(update, np.ndarray):
+        if self._looks == 0:
             return
         if version == 0:
             self._from_zeros = not model.any()
@@ -56,7 +56,7 @@ class WholeModelLog:
         if version == 1 and self._from_zeros:
             return
         self._looks -= 1
-        if not looks_whole(cast("Vector", update), model):
+        if not looks_whole(update, model):
             return
         self._looks = 0
         logger.warning(
@@ -70,10 +70,10 @@ class WholeModelLog:
         )
 
 
-def looks_whole(update: NDArray[np.floating], model: NDArray[np.floating]) -> bool:
+def looks_whole(update: Vector | IntegerVector, model: Vector) -> bool:
     """Whether an update is about as long as the model and points where it points."""
     apart = size = 0.0
-    flat = update.reshape(-1)
+    flat: NDArray[Any] = update.reshape(-1)
     # Numbers near the end of the range of floats are no model.
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, model.size, PIECE):

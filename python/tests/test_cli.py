@@ -149,7 +149,7 @@ def test_simulate_with_bounds_from_earlier_rounds(command):
         (["--density", "0.5"], ["density", "plain"]),
         (["--protocol", "flashe", "--masking", "triple"], ["masking", "cheaper"]),
         (["--protocol", "flashe", "--key-rounds", "-1"], ["key_rounds"]),
-        (["--protocol", "flashe", "--density", "0"], ["0 < density"]),
+        (["--protocol", "flashe", "--density", "0"], ["density is 0 and must be above 0 and at most 1"]),
         (["--protocol", "flashe", "--set", "density_steps=3"], ["density_steps = 3 must be left at 0"]),
         (["--protocol", "flashe", "--set", "min_contributors=3"], ["min_contributors = 3"]),
         (
@@ -425,7 +425,11 @@ def test_a_printed_job_says_what_it_leaves_to_the_protocol(command, tmp_path):
     )
     status, out, _ = command("spec", str(job))
     assert status == 0
-    assert out.splitlines()[1:3] == ["# a sum is of at least 5 of 16 parties", "# bad: 2 with all parties"]
+    assert out.splitlines()[1:4] == [
+        "# a sum is of at least 5 of 16 parties",
+        "# a round of all has a sum also if 11 parties are lost; planned dropouts: 1 party",
+        "# bad: 2 with all parties",
+    ]
     status, out, _ = command("spec", str(job), "--json")
     told = json.loads(out)
     assert (told["quorum"], told["chosen"]) == (5, {"bad": 2})

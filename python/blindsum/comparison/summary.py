@@ -77,8 +77,9 @@ def lines(grid: Grid, rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
         summed = [row for row in same if row["outcome"] == "sum"]
         medians = [(median(summed, name), text) for name, _, text in MEASURES]
         cells = ["" if value is None else text(value) for value, text in medians]
-        gone = dropped(same[0]["parties"], same[0]["drop"])
-        table.append([*of_axes, outcome(same), str(gone), *cells])
+        ran = any(row["outcome"] != "impossible" for row in same)
+        gone = str(dropped(same[0]["parties"], same[0]["drop"])) if ran else ""
+        table.append([*of_axes, outcome(same), gone, *cells])
     return header, table
 
 
@@ -119,7 +120,7 @@ def rounded_away(rows: Iterable[Row]) -> list[str]:
     found = {
         (row["drop"], row["parties"]): True
         for row in rows
-        if row["drop"] > 0 and dropped(row["parties"], row["drop"]) == 0
+        if row["outcome"] != "impossible" and row["drop"] > 0 and dropped(row["parties"], row["drop"]) == 0
     }
     return [
         f"drop {drop:g} of {counted(parties, 'party')} is 0 parties, rounded down: nobody dropped out"
