@@ -66,10 +66,17 @@ impl Book {
             .named
             .keys()
             .filter(|(version, _)| *version == 0);
-        match given && (of_start.count() == 1 || self.models.has_forgotten()) {
+        let (version, firsts) = (model.version(), of_start.count());
+        // A liar may give any model.
+        if !given && self.liar.is_none() {
+            return Err(format!(
+                "P8: party {party} is told model version {version} as the first one, which no party gave"
+            ));
+        }
+        match firsts == 1 || self.models.has_forgotten() {
             true => Ok(()),
             false => Err(format!(
-                "P8: party {party} is told a first model that no party gave, or another one than the others"
+                "P8: party {party} is told one of {firsts} first models"
             )),
         }
     }
