@@ -241,14 +241,14 @@ def test_a_folder_that_pki_may_not_write_to_says_so(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr("pathlib.Path.replace", denied)
-        with pytest.raises(bs.IdentityError, match="cannot be written: this user may not do that there; give a folder"):
+        with pytest.raises(bs.IdentityError, match="cannot be written: this user may not do that"):
             pki.revoke(tmp_path / "ca", [])
         patched.setattr("os.open", denied)
-        with pytest.raises(bs.IdentityError, match="cannot be written: this user may not do that there; give a folder"):
+        with pytest.raises(bs.IdentityError, match="cannot be written: this user may not do that"):
             pki.revoke(tmp_path / "ca", [])
     assert not list((tmp_path / "ca").glob(".*.new"))
     monkeypatch.setattr("pathlib.Path.mkdir", denied)
-    with pytest.raises(bs.IdentityError, match="cannot be written: this user may not do that there; give a folder"):
+    with pytest.raises(bs.IdentityError, match="cannot be written: this user may not do that"):
         pki.init(tmp_path / "other")
 
 

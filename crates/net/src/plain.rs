@@ -3,8 +3,6 @@
 use std::error::Error;
 use std::io;
 
-use crate::tls::{tls_error, words};
-
 /// What a connection says that ended without a reason of its own.
 pub(crate) const ENDED: &str = "the connection was closed before an answer came";
 
@@ -12,9 +10,6 @@ pub(crate) const ENDED: &str = "the connection was closed before an answer came"
 #[must_use]
 pub fn io_words(error: &io::Error) -> String {
     use io::ErrorKind as K;
-    if let Some(error) = tls_error(error) {
-        return words(error);
-    }
     let known = match error.kind() {
         K::NotFound => "there is no such file or folder",
         K::PermissionDenied => "this user may not do that there",
