@@ -231,8 +231,7 @@ class Session(Shown):
         for good or cannot be trusted, a state folder that cannot be written.
 
         A round that is left without :meth:`Round.submit`, by ``continue`` or ``break``, goes on without
-        this party, as after :meth:`Round.skip`. An exception that leaves the ``with`` statement of the
-        session is told to the coordinator by its type: this party has failed, and does not sit out.
+        this party, as after :meth:`Round.skip`. Of an exception the coordinator is told the type.
 
         Parameters
         ----------

@@ -37,8 +37,6 @@ mod room;
 mod servers;
 mod serving;
 mod stream;
-mod system;
-mod system;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -32,7 +32,7 @@ fn a_hangup_changes_which_lines_are_logged() {
     send("-HUP", &child);
     let changed = next_with("has changed");
     assert!(
-        changed.contains("from=info") && changed.contains("blindsum_net=debug"),
+        changed.contains("info → ") && changed.contains("blindsum_net=debug"),
         "{changed}"
     );
     terminate(child);

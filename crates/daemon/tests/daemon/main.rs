@@ -135,7 +135,7 @@ fn a_right_configuration_is_said_to_be_fine() {
     let folder = folder();
     let output = command(folder.path(), &["--check"]).output().unwrap();
     assert!(output.status.success());
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 jobs"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 job"));
 }
 
 /// What would keep it from serving is said by the check already.

@@ -40,12 +40,7 @@ impl Passphrase {
         let refused =
             |why: String| NetError::credential("passphrase", format!("{}: {why}", path.display()));
         let text = std::fs::read_to_string(path).map(Zeroizing::new);
-        let text = text.map_err(|e| {
-            refused(format!(
-                "cannot be read: {}",
-                crate::system::system_words(&e)
-            ))
-        })?;
+        let text = text.map_err(|e| refused(format!("cannot be read: {}", crate::io_words(&e))))?;
         match text.lines().next().unwrap_or_default() {
             "" => Err(refused(
                 "has an empty first line: write the passphrase there".into(),

@@ -122,7 +122,7 @@ fn a_request_with_a_common_name_alone_is_for_that_name() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("asks for [CN=hospital-p], must ask for DNS:hospital-o"),
+        error.contains("asks for CN=hospital-p, must ask for DNS:hospital-o"),
         "{error}"
     );
     assert!(error.contains("-subj \"/CN=hospital-o\""), "{error}");
