@@ -300,7 +300,10 @@ fn case_70_a_banned_party_is_out_of_the_round_and_not_let_in() {
     scene.restart(store, 2);
     let (code, reason) = refused(&mut scene).unwrap();
     assert_eq!(code, RefusalCode::RefusalBanned);
-    assert!(reason.contains("has banned this party until 2027-"), "{reason}");
+    assert!(
+        reason.contains("has banned this party until 2027-"),
+        "{reason}"
+    );
     scene.pass(Duration::from_secs(60));
     assert_eq!(refused(&mut scene), None, "its time is over");
     scene.order(ban("party-2", None)).unwrap();
