@@ -325,7 +325,7 @@ def test_every_rule_is_simulated(rule, capsys):
 def test_every_protocol_is_compared(protocol, tmp_path, capsys):
     words = ["--parties", parties(protocol), "--dim", "6", "--jobs", "1", "--out", tmp_path / "grid"]
     assert status_of("compare", "--protocol", protocol, *words) == 0
-    assert "1 runs" in capsys.readouterr().out
+    assert "1 run;" in capsys.readouterr().out
 
 
 @covers("experiments")
@@ -334,7 +334,7 @@ def test_experiments_are_listed_and_run(tmp_path, capsys):
     assert "mystiko" in capsys.readouterr().out
     words = ["--protocol", "plain", "--parties", "3", "--dim", "6", "--jobs", "1", "--out", tmp_path / "grid"]
     assert status_of("experiments", "mystiko", *words) == 0
-    assert "1 runs" in capsys.readouterr().out
+    assert "1 run;" in capsys.readouterr().out
 
 
 PKI = ("init", "issue", "request", "sign", "revoke", "show", "list", "expiring", "index", "roll")

@@ -46,7 +46,9 @@ def run(options: argparse.Namespace) -> int:
         )
         latest = job["round"]
         if job["state"] == "running" and (latest is None or latest["state"] != "running"):
-            print(f"  a round needs at least {counted(job['min_parties'], 'party')}")
+            verb = "is" if job["min_parties"] == 1 else "are"
+            least = counted(job["min_parties"], "party")
+            print(f"  a round begins when at least {least} {verb} here")
         if job["state"] == "running":
             print(f"  who is connected and awaited is not in the store: blindsum admin describe {job['job']}")
         if job["held"]:
