@@ -37,6 +37,7 @@ mod room;
 mod servers;
 mod serving;
 mod stream;
+mod system;
 #[cfg(test)]
 mod tests;
 mod tls;
