@@ -236,7 +236,7 @@ def aggregate(case: Case, sent: Vectors, bad: Flags, seed: int, number: int) -> 
 @cache
 def liars(seed: int) -> tuple[int, ...]:
     """The ranks of those that a simulation with this seed makes lie."""
-    result = bs.simulate(job(BOUNDED, 0.0, dim=1), liars=LIARS, lie="out-of-bound", seed=seed)
+    result = bs.simulate(job(BOUNDED, 0.0, dim=1), malicious=LIARS, misbehaviour="out-of-bound", seed=seed)
     return tuple(sorted(one.party for one in result.excluded))
 
 

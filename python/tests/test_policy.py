@@ -50,7 +50,7 @@ def test_a_rule_that_is_none_is_named_where_it_is_written(rule, value):
 def test_so_it_is_on_the_command_line(text):
     with pytest.raises(bs.ConfigError) as error:
         policy_from([text])
-    assert error.value.field == f"policy.{text.partition('=')[0]}"
+    assert error.value.field == f"--policy {text.partition('=')[0]}"
 
 
 def test_what_is_no_policy_is_refused(place):

@@ -17,6 +17,7 @@ class NativeRound:
 
     number = 7
     parties = ("a", "b", "c")
+    model_version = 0
 
     def __init__(self, *ends):
         self._ends = list(ends)
@@ -130,7 +131,7 @@ def test_bounds_of_earlier_rounds_that_go_on_cutting_are_told_again(caplog):
 class Unwritable:
     """A round at a party whose state folder is full: nothing of an update goes out."""
 
-    number, parties = 1, ("a",)
+    number, parties, model_version = 1, ("a",), 0
     given = False
 
     def needs_update(self):

@@ -134,10 +134,11 @@ class _Source:
             return made
         try:
             found: Array = np.load(self._folder / text, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise ConfigError(
-                "training.model", f"{text} cannot be used: {error}; give a file of numpy.save"
-            ) from error
+        except OSError as error:
+            raise ConfigError("training.model", f"{text} {texts.unreadable(error)}") from error
+        except ValueError as error:
+            rule = f"{text} cannot be used: {error}; give a file of numpy.save"
+            raise ConfigError("training.model", rule) from error
         return found
 
 
