@@ -193,7 +193,7 @@ def test_the_first_model_of_a_job_comes_from_code(tmp_path, monkeypatch, capsys)
     assert "--store: must be given" in capsys.readouterr().err
 
 
-@covers("status", "model", "report", "faults", "backup", "spec", "serve", "join")
+@covers("status", "report", "faults", "backup", "spec", "serve", "join")
 @pytest.mark.parametrize("protocol", bs.protocols())
 def test_a_job_of_every_protocol_is_looked_at(protocol, tmp_path, capsys):
     (tmp_path / "own_training.py").write_text(

@@ -65,7 +65,7 @@ def test_nothing_that_listens_is_said_plainly(operator, capsys):
 
 def test_a_file_that_is_not_there_is_said_plainly(capsys, tmp_path):
     err = said(capsys, "spec", tmp_path / "nix.toml")
-    assert "nix.toml cannot be read: there is no such file or folder" in err
+    assert "nix.toml cannot be read: there is no such file" in err
     (tmp_path / "job.toml").write_text('job = "x"\nparties = = 3\n')
     err = said(capsys, "spec", tmp_path / "job.toml")
     assert "job.toml, line 2, column 11: is no TOML" in err

@@ -150,7 +150,7 @@ def test_parties_of_sparse_rounds_have_the_mean_within_the_bound(place, partner,
 @pytest.mark.parametrize(
     ("fields", "rule"),
     [
-        ({"clip": 1e60}, "clip = 1e60|clip = 1e\\+60"),
+        ({"clip": 1e60}, "clip is 1e60 and must be"),
         ({"clip": 3.3e38, "bits": 32}, "1e30|1e\\+30"),
         ({"clip": 1e-50}, "1e-30"),
         ({"clip": 1.0, "max_norm": 1e36}, "1e35|1e\\+35"),
