@@ -391,9 +391,9 @@ def test_the_commands_read_a_store_in_use(serve, processes, place, tmp_path):
         assert ran("model", "--store", store, "--out", tmp_path / "model.npy")[0] == 0
         assert np.allclose(np.load(tmp_path / "model.npy"), 0.5, atol=1e-3)
         assert ran("backup", "--store", store, "--out", tmp_path / "copy.sqlite")[0] == 0
-        status, _, err = ran("model", "--store", store, "--job", "other", "--out", tmp_path / "model.npy")
+        status, _, err = ran("model", "--store", store, "--job", "other", "--out", tmp_path / "other.npy")
         assert (status, "give one of the store's jobs: job" in err) == (2, True)
-        status, _, err = ran("model", "--store", store, "--version", "9", "--out", tmp_path / "model.npy")
+        status, _, err = ran("model", "--store", store, "--version", "9", "--out", tmp_path / "other.npy")
         assert (status, "version 9" in err) == (1, True)
         status, _, err = ran("backup", "--store", store, "--out", tmp_path / "copy.sqlite")
         assert (status, "exists" in err) == (1, True)
