@@ -161,7 +161,7 @@ fn wrong_configurations_say_what_and_where() {
         folder.path(),
         &["--set", "limits.connections=0"],
         2,
-        &["1 <= connections = 0"],
+        &["limits.connections: is 0 and must be from 1"],
     );
     fails(
         folder.path(),
