@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from blindsum.errors import BlindsumError, Fault, PolicyError, RoundAborted, SubmitError, WaitTimeoutError
 from blindsum.rounds import Round, RoundResult
@@ -54,7 +54,13 @@ class Loop:
             self._given = current.model_version
         return current
 
-    def aggregate(self, update: object, weight: int, timeout: float | None) -> RoundResult | None:
+    def aggregate(
+        self,
+        update: object,
+        weight: int,
+        metrics: Mapping[str, float | None] | None,
+        timeout: float | None,
+    ) -> RoundResult | None:
         """Submit to the round under way, or the next one, and wait for its result."""
         current = self._wait(timeout)
         self.lost = None
@@ -63,7 +69,7 @@ class Loop:
         if not self._handed_in:
             if self._adds and self._given != current.model_version:
                 raise SubmitError(current.number, "other model", OTHER_MODEL)
-            current.submit(update, weight)
+            current.submit(update, weight, metrics)
             self._handed_in = True
         try:
             result = current.outcome(timeout)

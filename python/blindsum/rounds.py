@@ -292,7 +292,8 @@ class Round(Shown):
             return
         vector, whole = checked_update(self._spec, update, weight)
         named = checked_metrics(self._spec, metrics)
-        if self._whole_models is not None:
+        if self._whole_models is not None and self._whole_models.is_looking:
+            # The model is copied where it is asked for first.
             self._whole_models.look_at(self.number, self.model_version, self.model, vector)
         self._submit(vector, whole, named)
 

@@ -7,7 +7,7 @@ block, without the GIL; Ctrl-C ends every wait.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -164,7 +164,12 @@ class Session(Shown):
         return None if current is None else current.model
 
     def aggregate(
-        self, update: object, weight: int = 1, *, timeout: float | None = None
+        self,
+        update: object,
+        weight: int = 1,
+        metrics: Mapping[str, float | None] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> RoundResult | None:
         """Take part in the next round with an update, and wait for its result: one call for one step.
 
@@ -175,7 +180,7 @@ class Session(Shown):
 
         Parameters
         ----------
-        update, weight
+        update, weight, metrics
             As for :meth:`Round.submit`.
         timeout
             Seconds to wait at most, for the round and again for its result.
@@ -189,7 +194,7 @@ class Session(Shown):
         Raises
         ------
         blindsum.InputError
-            An update or a weight that the job does not take; the call may be repeated with another one.
+            An update, a weight or a metric that the job does not take; the call may be repeated with another one.
         blindsum.SubmitError
             The job adds means to a model, and the round has one that this session has not given out: call
             :meth:`model`, and compute the update from that. Nothing was sent, and the round waits.
@@ -200,7 +205,7 @@ class Session(Shown):
         blindsum.NetworkError, blindsum.SessionClosedError
             As for :meth:`next_round`.
         """
-        return self._loop.aggregate(update, weight, timeout)
+        return self._loop.aggregate(update, weight, metrics, timeout)
 
     @property
     def lost(self) -> BlindsumError | None:

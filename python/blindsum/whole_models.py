@@ -39,6 +39,11 @@ class WholeModelLog:
         self._looks = LOOKS if spec.model_update == "add" and spec.dim >= MIN_NETWORK else 0
         self._from_zeros = True
 
+    @property
+    def is_looking(self) -> bool:
+        """Whether the next update is looked at."""
+        return self._looks > 0
+
     def look_at(
         self,
         number: int,

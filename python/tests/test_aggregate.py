@@ -13,7 +13,8 @@ LAYOUT = ("a float32 3", "b float32 1")
 
 
 def test_each_step_takes_a_model_and_gives_a_result(place, partner):
-    spec = place.spec(rounds=3, max_weight=10, parameters={"epochs": 2, "betas": [0.9, 0.99]})
+    told = [bs.Metric("accuracy", 0, 1)]
+    spec = place.spec(rounds=3, max_weight=10, parameters={"epochs": 2, "betas": [0.9, 0.99]}, metrics=told)
     with place.coordinator(spec) as coordinator:
         other = partner(place, coordinator, "b", np.full(4, 0.25), weight=3)
         with place.join(coordinator, "a") as job:
@@ -24,7 +25,7 @@ def test_each_step_takes_a_model_and_gives_a_result(place, partner):
                 assert not job.is_over
                 assert job.model() is model
                 assert np.array_equal(model, results[-1].model if results else np.zeros(4))
-                results.append(job.aggregate(np.full(4, 0.5), weight=1))
+                results.append(job.aggregate(np.full(4, 0.5), weight=1, metrics={"accuracy": 0.75}))
                 assert job.lost is None
             assert job.is_over
             assert job.aggregate(np.zeros(4)) is None
@@ -32,6 +33,9 @@ def test_each_step_takes_a_model_and_gives_a_result(place, partner):
         other.wait()
     assert [result.model_version for result in results] == [1, 2, 3]
     assert [result.total_weight for result in results] == [4, 4, 4]
+    # The other party has a weight of 3 and reports nothing.
+    assert [result.metrics["accuracy"] for result in results] == pytest.approx([0.75] * 3, abs=1e-6)
+    assert [result.reported for result in results] == [{"accuracy": 0.25}] * 3
     assert np.allclose(results[-1].mean, (0.5 + 3 * 0.25) / 4, atol=spec.max_error)
 
 

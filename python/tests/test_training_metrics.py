@@ -150,6 +150,28 @@ def test_what_is_not_reported_as_it_is_is_told(place, caplog):
     assert "1.5" not in caplog.text
 
 
+@pytest.mark.parametrize("protocol", bs.protocols())
+def test_who_reports_a_metric_alone_is_told(place, partner, protocol, caplog):
+    spec, weights = place.spec(**fields_for(protocol)), weights_for(protocol)
+    with place.coordinator(spec) as coordinator:
+        others = [
+            partner(place, coordinator, f"party-{rank}", np.zeros(4), weights[rank], metrics={"accuracy": 0.5})
+            for rank in range(1, 5)
+        ]
+        with place.join(coordinator, "party-0") as session:
+            rnd = session.next_round()
+            rnd.submit(np.zeros(4), weights[0], metrics={"accuracy": 0.25, "loss": 7.5})
+            outcome = rnd.outcome()
+        for other in others:
+            other.wait()
+    # Here is what it is told of: everybody has its number.
+    assert outcome.metrics["loss"] == pytest.approx(7.5, abs=1e-5)
+    (warning,) = outcome.warnings
+    assert warning.startswith("metric loss was reported by this party alone")
+    assert warning in caplog.text
+    assert "7.5" not in caplog.text
+
+
 @pytest.mark.parametrize(
     ("metrics", "rule"),
     [

@@ -97,8 +97,9 @@ pub async fn reread_on(mut hangup: Signal, mut again: Again) {
         };
         info!("SIGHUP: reading certificates, limits and jobs again");
         let told = control.reload_again().await;
+        // A filter that was just taken over must not hide that it was.
         for done in &told.done {
-            info!("reloaded: {done}");
+            warn!("reloaded: {done}");
         }
         for left in told.left.iter().chain(&told.wrong) {
             warn!("not reloaded: {left}");

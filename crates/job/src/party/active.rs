@@ -12,6 +12,7 @@ use blindsum_protocol::{
 
 use super::certificates::Certificates;
 use super::guard::Guard;
+use super::metrics::Reported;
 use super::past::Past;
 use super::policy::Cohort;
 use super::result::{Clipped, RoundResult, Timings};
@@ -50,6 +51,8 @@ pub(super) struct Active {
     pub clipped: Option<Clipped>,
     /// What the caller is warned of, about the bounds of the round.
     pub warnings: Vec<String>,
+    /// The metrics that the caller reports.
+    pub reported: Reported,
     /// The result, while the coordinator's word on the model is awaited.
     pub computed: Option<RoundResult>,
     /// Whether the caller does not want the result.

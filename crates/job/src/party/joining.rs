@@ -10,6 +10,7 @@ use super::active::{Active, certified_round, cohort, deadline, refusal_code};
 use super::exchange::{Begun, Told};
 use super::guard::Guard;
 use super::member::{Ended, Member};
+use super::metrics::Reported;
 use super::past::Past;
 use super::pledge::Pledge;
 use super::result::Timings;
@@ -469,6 +470,7 @@ impl Member {
             update: None,
             clipped: None,
             warnings,
+            reported: Reported::default(),
             computed: None,
             unwanted: false,
             holds_key: false,

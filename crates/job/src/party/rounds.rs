@@ -5,6 +5,7 @@ use tracing::{error, info};
 
 use super::exchange::{Absence, Told};
 use super::member::{Member, Untold, Verdict};
+use super::metrics::Reported;
 use super::result::RoundResult;
 use super::untaken::confirmed;
 use crate::error::wrong;
@@ -33,6 +34,7 @@ fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
 impl Member {
     pub(super) async fn submitted(&mut self, round: u64, update: Judged) -> Result<(), JobError> {
         let warnings = self.watch_metrics(round, &update);
+        let reported = self.job.as_ref().map(|job| Reported::of(job, &update));
         let active = self.active.as_mut().filter(|active| active.number == round);
         let Some(active) = active.filter(|active| !active.has_update()) else {
             let why = self.takes_no_update(round);
@@ -40,6 +42,7 @@ impl Member {
             return Ok(());
         };
         active.update = Some(update);
+        active.reported = reported.unwrap_or_default();
         active.warnings.extend(warnings);
         if active.client.is_none() && active.needs_update() {
             self.step(None).await?;

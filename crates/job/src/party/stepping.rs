@@ -4,7 +4,7 @@ use blindsum_encode::Sent;
 use blindsum_protocol::{Answer, Fault, Message, RoundSum};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::active::Active;
 use super::exchange::Say;
@@ -158,11 +158,15 @@ impl Member {
             .await?;
         if let Some(active) = &mut self.active {
             let (timings, clipped) = (active.timings, active.clipped);
+            let alone = active.reported.alone(&computed);
+            for warning in &alone {
+                warn!(party = %self.identity.name, round = number, "{warning}");
+            }
             active.computed = Some(RoundResult {
                 timings,
                 clipped,
                 leftover,
-                warnings: active.warnings.clone(),
+                warnings: [active.warnings.clone(), alone].concat(),
                 ..computed
             });
         }

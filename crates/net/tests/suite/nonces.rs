@@ -212,7 +212,7 @@ fn case_46_weak_numbers_are_refused_by_name() {
     let changes: [(Change, &str); 4] = [
         (|numbers| numbers.threshold = 2, "threshold is 2"),
         (|numbers| numbers.neighbours = 2, "neighbours is 2"),
-        (|numbers| numbers.packing = 1, "packing is 1"),
+        (|numbers| numbers.packing = 1, "packing = 1"),
         (
             |numbers| *numbers = pb::Numbers::default(),
             "neighbours is 0",

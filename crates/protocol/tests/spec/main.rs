@@ -59,15 +59,15 @@ fn case_24_rules_of_every_job() {
             parties = 100_001 => "parties", "parties is 100001 and must be from 1 to 100000";
             min_parties = 31 => "min_parties", "min_parties is 31 and must be at most parties = 30";
             dim = 0 => "dim", "dim is 0 and must be from 1";
-            dim = (1 << 32) + 1 => "dim", "dim is 4294967297";
+            dim = (1 << 32) + 1 => "dim", "dim is 4294967297 and must be from 1 to 4294967296";
             corrupt = -0.1 => "corrupt", "corrupt is -0.1 and must be at least 0 and below 1";
             corrupt = -0.0 => "corrupt", "corrupt is -0 and must be at least 0 and below 1";
-            corrupt = 1.0 => "corrupt", "corrupt is 1";
-            corrupt = f64::NAN => "corrupt", "corrupt is NaN";
-            dropout = 1.0 => "dropout", "dropout is 1";
+            corrupt = 1.0 => "corrupt", "corrupt is 1 and must be at least 0 and below 1";
+            corrupt = f64::NAN => "corrupt", "corrupt is NaN and must be at least 0 and below 1";
+            dropout = 1.0 => "dropout", "dropout is 1 and must be at least 0 and below 1";
             join_deadline = 0.0 => "join_deadline", "join_deadline is 0 and must be above 0";
-            stage_deadline = 1e6 + 1.0 => "stage_deadline", "stage_deadline is 1000001";
-            input_deadline = f64::NAN => "input_deadline", "input_deadline is NaN";
+            stage_deadline = 1e6 + 1.0 => "stage_deadline", "stage_deadline is 1000001 and must be above 0 and at most 1000000";
+            input_deadline = f64::NAN => "input_deadline", "input_deadline is NaN and must be above 0 and at most 1000000";
         }
     }
 }
@@ -89,11 +89,11 @@ fn case_24_rules_of_encodings() {
         bits = 1 => "encoding.bits", "bits is 1 and must be from 2 to 32";
         bits = 33 => "encoding.bits", "bits is 33 and must be from 2 to 32";
         clip = 0.0 => "encoding.clip", "clip is 0 and must be from 1e-30 to 1e30";
-        clip = f64::NAN => "encoding.clip", "clip is NaN";
-        clip = f64::INFINITY => "encoding.clip", "clip is inf";
+        clip = f64::NAN => "encoding.clip", "clip is NaN and must be from 1e-30 to 1e30";
+        clip = f64::INFINITY => "encoding.clip", "clip is inf and must be from 1e-30 to 1e30";
         max_norm = -0.5 => "encoding.max_norm", "max_norm is -0.5 and must be from 0 to 1e35";
-        max_norm = f64::NAN => "encoding.max_norm", "max_norm is NaN";
-        max_norm = 1e-5 => "encoding.max_norm", "max_norm is 1e-5";
+        max_norm = f64::NAN => "encoding.max_norm", "max_norm is NaN and must be from 0 to 1e35";
+        max_norm = 1e-5 => "encoding.max_norm", "= 9.650652811988646e-5 < max_norm = 1e-5";
         max_weight = 0 => "encoding.max_weight", "max_weight is 0 and must be at least 1";
         tensors = vec![tensor()] => "encoding.tensors", "= 9 must be dim = 10";
         tensors = vec![named("b", 3), named("a", 2), named("a", 5)] => "encoding.tensors",
@@ -216,7 +216,7 @@ fn rules_of_sparse_rounds() {
         model_update = ModelUpdate::Replace => "model_update", "must be add or none where density is below 1";
     }
     option_refusals! { base(), protocol: Flashe, sparse();
-        min_contributors = 31 => "protocol.min_contributors", "min_contributors is 31";
+        min_contributors = 31 => "protocol.min_contributors", "1 <= min_contributors = 31 <= parties = 30";
         density_start = 0.5 => "protocol.density_start", "must be left at 1 where density_steps is 0";
         density_rounds = 0 => "protocol.density_rounds", "density_rounds is 0 and must be at least 1";
     }
@@ -235,8 +235,8 @@ fn rules_of_sparse_rounds() {
         model_update = ModelUpdate::Nothing => "protocol.density_steps", "must be 0 where model_update is none";
     }
     option_refusals! { base(), protocol: Flashe, falling();
-        density_start = 0.05 => "protocol.density_start", "density_start is 0.05";
-        density_start = 1.5 => "protocol.density_start", "density_start is 1.5";
+        density_start = 0.05 => "protocol.density_start", "density = 0.1 <= density_start = 0.05 <= 1";
+        density_start = 1.5 => "protocol.density_start", "density_start is 1.5 and must be above 0 and at most 1";
     }
 }
 

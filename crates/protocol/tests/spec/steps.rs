@@ -28,10 +28,22 @@ fn with(step: impl Into<StepChoice>) -> JobSpec {
 #[test]
 fn options_of_steps_have_bounds() {
     for (learning_rate, rule) in [
-        (0.0, "learning_rate is 0"),
-        (-1.0, "learning_rate is -1"),
-        (f64::NAN, "learning_rate is NaN"),
-        (1e7, "learning_rate is 10000000"),
+        (
+            0.0,
+            "learning_rate is 0 and must be above 0 and at most 1000000",
+        ),
+        (
+            -1.0,
+            "learning_rate is -1 and must be above 0 and at most 1000000",
+        ),
+        (
+            f64::NAN,
+            "learning_rate is NaN and must be above 0 and at most 1000000",
+        ),
+        (
+            1e7,
+            "learning_rate is 10000000 and must be above 0 and at most 1000000",
+        ),
     ] {
         refused(with(FedAvg { learning_rate }), "step.learning_rate", rule);
     }
@@ -40,15 +52,31 @@ fn options_of_steps_have_bounds() {
         momentum,
         ..FedAvgM::default()
     };
-    refused(with(of), "step.momentum", "momentum is 1");
+    refused(
+        with(of),
+        "step.momentum",
+        "momentum is 1 and must be at least 0 and below 1",
+    );
     let adam = |change: fn(&mut FedAdam)| {
         let mut of = FedAdam::default();
         change(&mut of);
         with(of)
     };
-    refused(adam(|of| of.beta1 = -0.1), "step.beta1", "beta1 is -0.1");
-    refused(adam(|of| of.beta2 = 1.0), "step.beta2", "beta2 is 1");
-    refused(adam(|of| of.tau = 0.0), "step.tau", "tau is 0");
+    refused(
+        adam(|of| of.beta1 = -0.1),
+        "step.beta1",
+        "beta1 is -0.1 and must be at least 0 and below 1",
+    );
+    refused(
+        adam(|of| of.beta2 = 1.0),
+        "step.beta2",
+        "beta2 is 1 and must be at least 0 and below 1",
+    );
+    refused(
+        adam(|of| of.tau = 0.0),
+        "step.tau",
+        "tau is 0 and must be from 1e-12 to 1000",
+    );
 }
 
 #[test]

@@ -132,5 +132,8 @@ fn a_request_with_a_common_name_alone_is_for_that_name() {
     let error = sign(&with_common_names(&["hospital-o"], other))
         .unwrap_err()
         .to_string();
-    assert!(error.contains("asks for [DNS:hospital-p]"), "{error}");
+    assert!(
+        error.contains("asks for DNS:hospital-p, must ask for DNS:hospital-o"),
+        "{error}"
+    );
 }
