@@ -16,8 +16,8 @@ from typing import Any
 
 from blindsum import checks
 from blindsum.errors import AuditError, ConfigError
+from blindsum.os_errors import unreadable
 from blindsum.pki import AnyPath
-from blindsum.texts import unreadable
 
 EVENTS = (
     *("started", "stopped", "repaired", "job-opened", "job-state", "joined", "left", "refused"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 _WORDS = {
     errno.ENOENT: "there is no such file or folder",
@@ -24,3 +25,33 @@ def words(error: OSError) -> str:
         return _WORDS[error.errno]
     text = error.strerror or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]
+
+
+def unreadable(error: OSError, advice: str = "give the path of one that is there") -> str:
+    """Why a file cannot be read, and what to do."""
+    match error:
+        case FileNotFoundError():
+            why = f"there is no such file; {advice}"
+        case IsADirectoryError():
+            why = f"it is a folder; {advice}"
+        case PermissionError():
+            why = "this user may not read it; change its permissions, or give another file"
+        case _:
+            why = words(error)
+    return f"cannot be read: {why}"
+
+
+def in_words(error: OSError) -> str:
+    """An error of a file that nobody has put into words yet."""
+    if error.errno == errno.ENOSPC:
+        return "there is no space left on the disk: make room, or write elsewhere"
+    if error.filename is None:
+        return words(error)
+    match error:
+        case FileNotFoundError():
+            why = "there is no such file or folder; give the path of one that is there"
+        case PermissionError():
+            why = "this user may not use it; change its permissions, or give another path"
+        case _:
+            why = words(error)
+    return f"{os.fsdecode(error.filename)}: {why}"

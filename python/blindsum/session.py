@@ -194,7 +194,7 @@ class Session(Shown):
         Raises
         ------
         blindsum.InputError
-            An update, a weight or a metric that the job does not take; the call may be repeated with another one.
+            An update, a weight or a metric that the job does not take; the call may be repeated.
         blindsum.SubmitError
             The job adds means to a model, and the round has one that this session has not given out: call
             :meth:`model`, and compute the update from that. Nothing was sent, and the round waits.

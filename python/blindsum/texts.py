@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -54,36 +53,6 @@ def counted(number: int, name: str) -> str:
         return f"1 {name}"
     plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
     return f"{number} {plural}"
-
-
-def unreadable(error: OSError, advice: str = "give the path of one that is there") -> str:
-    """Why a file cannot be read, and what to do, in plain words."""
-    match error:
-        case FileNotFoundError():
-            why = f"there is no such file; {advice}"
-        case IsADirectoryError():
-            why = f"it is a folder; {advice}"
-        case PermissionError():
-            why = "this user may not read it; change its permissions, or give another file"
-        case _:
-            why = error.strerror or str(error)
-    return f"cannot be read: {why}"
-
-
-def in_words(error: OSError) -> str:
-    """An error of a file that nobody has put into words yet."""
-    if error.errno == errno.ENOSPC:
-        return "there is no space left on the disk: make room, or write elsewhere"
-    if error.filename is None:
-        return error.strerror or str(error)
-    match error:
-        case FileNotFoundError():
-            why = "there is no such file or folder; give the path of one that is there"
-        case PermissionError():
-            why = "this user may not use it; change its permissions, or give another path"
-        case _:
-            why = error.strerror or "cannot be used"
-    return f"{os.fsdecode(error.filename)}: {why}"
 
 
 def toml_of(path: str, text: str) -> dict[str, Any]:

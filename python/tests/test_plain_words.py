@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import blindsum as bs
-from blindsum import _native, texts
+from blindsum import _native, os_errors, texts
 from blindsum.cli import main
 from blindsum.places import place_of
 
@@ -62,10 +62,14 @@ def test_a_file_that_is_not_there_is_told_without_numbers(capsys, tmp_path, monk
         "x cannot be read: there is no such file; give the path of one that is there"
     )
     assert "it is a folder" in said(capsys, "spec", "folder.toml")
-    assert texts.in_words(FileNotFoundError(2, "No such file", "y")).startswith("y: there is no such file")
-    assert texts.in_words(OSError(28, "No space left on device")).endswith("make room, or write elsewhere")
-    assert "permissions" in texts.in_words(PermissionError(13, "Permission denied", "y"))
-    assert "permissions" in texts.unreadable(PermissionError(13, "Permission denied", "y"))
+    assert os_errors.in_words(FileNotFoundError(2, "No such file", "y")).startswith(
+        "y: there is no such file"
+    )
+    assert os_errors.in_words(OSError(28, "No space left on device")).endswith(
+        "make room, or write elsewhere"
+    )
+    assert "permissions" in os_errors.in_words(PermissionError(13, "Permission denied", "y"))
+    assert "permissions" in os_errors.unreadable(PermissionError(13, "Permission denied", "y"))
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 parties"), (1, "1 party"), (2, "2 parties")])

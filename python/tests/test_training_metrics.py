@@ -155,7 +155,9 @@ def test_who_reports_a_metric_alone_is_told(place, partner, protocol, caplog):
     spec, weights = place.spec(**fields_for(protocol)), weights_for(protocol)
     with place.coordinator(spec) as coordinator:
         others = [
-            partner(place, coordinator, f"party-{rank}", np.zeros(4), weights[rank], metrics={"accuracy": 0.5})
+            partner(
+                place, coordinator, f"party-{rank}", np.zeros(4), weights[rank], metrics={"accuracy": 0.5}
+            )
             for rank in range(1, 5)
         ]
         with place.join(coordinator, "party-0") as session:

@@ -108,7 +108,7 @@ def _run(words: list[str]) -> int:
         InputError,
         RoundAborted,
     )
-    from blindsum.texts import in_words
+    from blindsum.os_errors import in_words
 
     try:
         _refuse_bytes(words)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from blindsum import _native, texts
+from blindsum import _native, os_errors, texts
 from blindsum.errors import ConfigError, SpecError
 from blindsum.spec import JobSpec
 
@@ -69,7 +69,7 @@ def spec_from_file(path: str, argument: str = "--job") -> JobSpec:
     try:
         text = texts.read(path)
     except OSError as error:
-        raise ConfigError(argument, f"{path} {texts.unreadable(error)}") from error
+        raise ConfigError(argument, f"{path} {os_errors.unreadable(error)}") from error
     except ValueError as error:
         raise ConfigError(argument, f"{path} {error}") from error
     try:

@@ -23,7 +23,7 @@ def model_in(path: str, option: str) -> Any:
     import numpy as np
 
     from blindsum.errors import ConfigError
-    from blindsum.texts import unreadable
+    from blindsum.os_errors import unreadable
 
     try:
         return np.load(path, allow_pickle=False)

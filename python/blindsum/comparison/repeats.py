@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from blindsum import _native, checks, texts
+from blindsum import _native, checks, os_errors, texts
 from blindsum.cli.console import plain_table
 from blindsum.comparison.columns import REPEATABLE, Row, read_csv
 from blindsum.comparison.runs import SHORT_OF_MEMORY, impossible, measured, of_job
@@ -211,7 +211,7 @@ def _read_report(file: Path) -> Mapping[str, Any]:
     try:
         report = json.loads(texts.read(file))
     except OSError as error:
-        raise InputError(f"{file}: {texts.unreadable(error, 'give the file of a simulation')}") from error
+        raise InputError(f"{file}: {os_errors.unreadable(error, 'give the file of a simulation')}") from error
     except ValueError as error:
         raise InputError(
             f"{file}: is no JSON ({error}); give the output of `blindsum simulate --json`"
@@ -236,7 +236,7 @@ def _read_rows(file: Path) -> list[dict[str, Any]]:
             return _read_parquet(file)
         return read_csv(texts.read(file))
     except OSError as error:
-        raise InputError(f"{file}: {texts.unreadable(error, 'give the file of a comparison')}") from error
+        raise InputError(f"{file}: {os_errors.unreadable(error, 'give the file of a comparison')}") from error
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
     except ValueError as error:

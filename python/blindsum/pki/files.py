@@ -8,7 +8,7 @@ from pathlib import Path
 
 from blindsum import _native, os_errors
 from blindsum.errors import IdentityError
-from blindsum.texts import unreadable
+from blindsum.os_errors import unreadable
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from blindsum import checks, texts
+from blindsum import checks, os_errors, texts
 from blindsum.cli.training import imported
 from blindsum.errors import ConfigError
 from blindsum.layouts import HeldModel, ModelLayout
@@ -135,7 +135,7 @@ class _Source:
         try:
             found: Array = np.load(self._folder / text, allow_pickle=False)
         except OSError as error:
-            raise ConfigError("training.model", f"{text} {texts.unreadable(error)}") from error
+            raise ConfigError("training.model", f"{text} {os_errors.unreadable(error)}") from error
         except ValueError as error:
             rule = f"{text} cannot be used: {error}; give a file of numpy.save"
             raise ConfigError("training.model", rule) from error
@@ -194,7 +194,7 @@ def _tables(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         whole = tomllib.loads(texts.read(path))
     except OSError as error:
-        raise ConfigError("FILE", f"{path} {texts.unreadable(error)}") from error
+        raise ConfigError("FILE", f"{path} {os_errors.unreadable(error)}") from error
     except ValueError as error:
         raise ConfigError("FILE", f"{path}: {error}") from error
     for name in ("training", "job"):

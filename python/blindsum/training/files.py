@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from blindsum import checks, texts
+from blindsum import checks, os_errors, texts
 from blindsum.errors import InputError
 from blindsum.training.record import KINDS, StageCost, TrainingRecord, TrainingRound
 
@@ -67,7 +67,9 @@ def read_record(path: AnyPath) -> dict[str, Any]:
     try:
         lines = texts.read(name).splitlines()
     except OSError as error:
-        raise InputError(f"record {name}: {texts.unreadable(error, 'give a file of JSON lines')}") from error
+        raise InputError(
+            f"record {name}: {os_errors.unreadable(error, 'give a file of JSON lines')}"
+        ) from error
     except ValueError as error:
         raise InputError(f"record {name}: {error}") from error
     if not lines:
