@@ -50,7 +50,7 @@ class WholeModelLog:
         version: int,
         model: Vector,
         update: Vector | IntegerVector,
-        whose: str = "this party's",
+        whose: str = "this party's update",
     ) -> None:
         """Look at an update of this party to the model of a round, before it is clipped."""
         if self._looks == 0:
@@ -65,7 +65,7 @@ class WholeModelLog:
             return
         self._looks = 0
         logger.warning(
-            "job %r, round %d: %s update looks like a whole model, and the job adds updates to its model "
+            "job %r, round %d: %s looks like a whole model, and the job adds updates to its model "
             "(model_update = add), which then grows by a whole network in every round. Give the difference: "
             "change() of a ModelVector, or bs.flatten(...) - rnd.model. For whole models the job needs "
             "model_update = replace",

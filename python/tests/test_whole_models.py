@@ -45,6 +45,20 @@ def test_after_zeros_the_second_round_says_nothing(place, caplog):
     assert warnings_of(place, caplog, lambda model: 0.1 * (START - model), model=None) == []
 
 
+@pytest.mark.parametrize(("whole", "lines"), [(True, 1), (False, 0)])
+def test_a_simulated_run_tells_it_too(caplog, whole, lines):
+    spec = bs.JobSpec(protocol="secagg", parties=3, dim=DIM, rounds=4, adversary="semi-honest")
+
+    def step(model, data, turn):
+        return model + SMALL if whole else SMALL
+
+    with caplog.at_level(logging.WARNING, "blindsum"):
+        bs.simulate_training(spec, step, [1, 2, 3], model=START)
+    said = [record.getMessage() for record in caplog.records if "whole model" in record.getMessage()]
+    assert len(said) == lines
+    assert all("round 2: the update of party-1 looks like" in line for line in said)
+
+
 @pytest.mark.parametrize("size", [1, 3 << 20])
 def test_what_looks_whole(size):
     model = np.linspace(1, 2, size)

@@ -29,6 +29,7 @@ from blindsum.training.contribution import (
 )
 from blindsum.training.devices import Compute, Devices, Link
 from blindsum.training.record import StageCost, TrainingRecord, TrainingRound
+from blindsum.whole_models import WholeModelLog
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
@@ -177,6 +178,7 @@ class _Run:
         start = None if self.checkpoints.state is not None else self.start
         simulated = {**self.settings, "model": start, "state": self.checkpoints.state}
         self.job = _native.TrainingSimulation(text, **simulated)
+        self.whole_models = WholeModelLog(self.spec)
         self.plain = None
         if self.has_plain:
             self.plain = _native.ModelSteps(text, self.start, self.checkpoints.plain)
@@ -210,6 +212,8 @@ class _Run:
         given, seconds = self._contributions(model, number)
         gives = {rank: one for rank, one in enumerate(given) if isinstance(one, Contribution)}
         lost = {self.names[rank]: one.why for rank, one in enumerate(given) if isinstance(one, Nothing)}
+        for rank, one in gives.items():
+            self.whole_models.look_at(number, version, model, one.vector, f"the update of {self.names[rank]}")
         training = {rank: self.devices.trains_for(rank, number, seconds[rank]) for rank in gives}
         if len(gives) < self.spec.least_roster:
             fault = f"{len(gives)} parties have an update, and a round needs {self.spec.least_roster}"
