@@ -4,6 +4,7 @@ use aws_lc_rs::digest;
 use rcgen::PublicKeyData;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::ParsedExtension;
+use x509_parser::oid_registry::OID_PKCS1_RSAENCRYPTION;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::time::ASN1Time;
 use x509_parser::x509::SubjectPublicKeyInfo;
@@ -207,6 +208,8 @@ fn seconds(time: ASN1Time) -> UnixSeconds {
 fn key_kind(key: &SubjectPublicKeyInfo<'_>) -> String {
     match verifying_key(key) {
         Ok(key) => key.algorithm().to_string(),
+        // What other tools make where nothing else is said.
+        Err(_) if key.algorithm.algorithm == OID_PKCS1_RSAENCRYPTION => "RSA".into(),
         Err(_) => format!("other (OID {})", key.algorithm.algorithm),
     }
 }

@@ -268,7 +268,8 @@ impl CertificateAuthority {
             why,
         };
         let section = pem::request(request).map_err(refuse)?;
-        let common_names = describe_request(&section)?.common_names;
+        let described = describe_request(&section)?;
+        let common_names = described.common_names;
         let request = CertificateSigningRequestParams::from_pem(&section)
             .map_err(issue("signing request"))?;
         let asked = &request.params.subject_alt_names;
@@ -279,7 +280,11 @@ impl CertificateAuthority {
         }
         let algorithm = request.public_key.algorithm();
         if algorithm != &rcgen::PKCS_ED25519 && algorithm != &rcgen::PKCS_ECDSA_P256_SHA256 {
-            return Err(refuse("key must be Ed25519 or P-256".into()));
+            return Err(refuse(format!(
+                "its key is {} and must be Ed25519 or P-256: make key and request with `blindsum pki request`, or the \
+                 key with `openssl genpkey -algorithm ed25519`",
+                described.key
+            )));
         }
         self.certify(name, kind, &request.public_key, validity, rng)
     }
