@@ -24,6 +24,7 @@ from blindsum.stores import (
     stored_jobs,
     stored_model,
     stored_rounds,
+    stored_spec,
     stored_versions,
 )
 from blindsum.texts import counted
@@ -42,6 +43,7 @@ __all__ = [
     "stored_jobs",
     "stored_model",
     "stored_rounds",
+    "stored_spec",
     "stored_versions",
 ]
 

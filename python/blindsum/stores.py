@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from blindsum import _native, checks
+from blindsum.errors import ConfigError
 from blindsum.pki import AnyPath
+from blindsum.spec import JobSpec
 
 if TYPE_CHECKING:
     from blindsum.rounds import Array
@@ -42,6 +44,23 @@ def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, 
     """
     rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(checks.stored(store), job, most))
     return rounds
+
+
+def stored_spec(store: AnyPath, job: str) -> JobSpec:
+    """The specification of a job, as the coordinator has it in its store.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        The store has no such job.
+    blindsum.StoreError
+        No such file, damaged, or no store of this version.
+    """
+    text = _native.stored_spec(checks.stored(store), job)
+    if text is None:
+        names = ", ".join(one["job"] for one in stored_jobs(store)) or "it has none"
+        raise ConfigError("job", f"is {job!r}, and must be one of the store's jobs: {names}")
+    return JobSpec.from_dict(json.loads(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -217,7 +217,7 @@ def test_a_job_of_every_protocol_is_looked_at(protocol, tmp_path, capsys):
         (["spec", tmp_path / "job.json"], f"# hash {spec.hash}"),
         (["spec", tmp_path / "job.json", "--json"], spec.hash),
         (["spec", "--schema"], '"$defs"'),
-        (["report", *store, "--job-file", tmp_path / "job.json", *files], "2 rounds, 2 with a sum"),
+        (["report", *store, *files], "2 rounds, 2 with a sum"),
         (["report", tmp_path / "run.jsonl", "--csv", tmp_path / "rounds.csv"], "2 rounds, 2 with a sum"),
         (["backup", *store, "--out", tmp_path / "copy.sqlite"], "copy of"),
         (["status", "--store", tmp_path / "copy.sqlite"], "done"),

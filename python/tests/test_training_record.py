@@ -12,6 +12,7 @@ from test_display import Cells
 from training_records import HOSTILE, one_round, record
 
 import blindsum as bs
+from blindsum.coordinator import stored_spec
 from blindsum.training import stored
 from blindsum.training.words import bytes_text, count_text, number_text, rounds_text, seconds_text
 
@@ -203,7 +204,7 @@ def store(place, tmp_path_factory):
 
 def test_a_store_is_a_record(store, place, tmp_path):
     spec = place.spec(rounds=3)
-    found = bs.TrainingRecord.from_store(store, spec=spec, evaluate=lambda model: {"mean": model.mean()})
+    found = bs.TrainingRecord.from_store(store, evaluate=lambda model: {"mean": model.mean()})
     assert (found.kind, found.job, found.protocol) == ("job", "job", "plain")
     assert (found.spec, found.error_bound) == (spec.to_dict(), spec.max_error)
     assert found.ended == "the job is done after 3 rounds"
@@ -221,9 +222,9 @@ def test_a_store_is_a_record(store, place, tmp_path):
     assert bs.TrainingRecord.from_jsonl(tmp_path / "run.jsonl") == found
 
 
-def test_a_store_without_more_is_a_record(store):
+def test_a_store_without_more_is_a_record(store, place):
     found = bs.TrainingRecord.from_store(store, "job")
-    assert (found.spec, found.parameters, found.error_bound) == ({}, {}, None)
+    assert (found.spec, found.parameters) == (place.spec(rounds=3).to_dict(), {})
     assert {one.test == {} for one in found.rounds} == {True}
 
 
@@ -231,11 +232,6 @@ def test_a_store_without_more_is_a_record(store):
     ("arguments", "error", "said"),
     [
         ({"job": "other"}, bs.ConfigError, "job: give one of the store's jobs: job"),
-        (
-            {"spec": bs.JobSpec(job="other", protocol="plain", parties=3, dim=4)},
-            bs.ConfigError,
-            "spec: is of job other",
-        ),
         ({"evaluate": lambda _: 0.5}, bs.InputError, "version 3 of the model must be numbers by their names"),
         ({"evaluate": lambda _: {"x": "good"}}, bs.InputError, "version 3 of the model, x: str is no number"),
     ],
@@ -243,6 +239,17 @@ def test_a_store_without_more_is_a_record(store):
 def test_what_a_store_cannot_give_is_refused(arguments, error, said, store):
     with pytest.raises(error, match=said):
         bs.TrainingRecord.from_store(store, **arguments)
+
+
+def test_the_specification_is_in_the_store(place, tmp_path):
+    path = tmp_path / "job.sqlite"
+    spec = place.spec(rounds=7, parameters={"rate": 0.5, "name": "ü"}, metrics=[bs.Metric("loss", 0.0, 9.0)])
+    with place.coordinator(spec, store=path):
+        pass
+    assert stored_spec(path, "job") == spec
+    assert stored_spec(path, "job").hash == spec.hash
+    with pytest.raises(bs.ConfigError, match="job: is 'other', and must be one of the store's jobs: job"):
+        stored_spec(path, "other")
 
 
 def report(number, state="done", **changes):
@@ -284,6 +291,8 @@ def test_every_kind_of_round_of_a_store_is_told(monkeypatch):
     ]
     monkeypatch.setattr(stored, "stored_jobs", lambda _: [status])
     monkeypatch.setattr(stored, "stored_rounds", lambda *_: reports)
+    spec = bs.JobSpec(job="j", protocol="flashe", parties=2, dim=4)
+    monkeypatch.setattr(stored, "stored_spec", lambda *_: spec)
     found = bs.TrainingRecord.from_store("job.sqlite")
     assert [one.number for one in found.key_setups] == [1]
     done, lost = found.rounds

@@ -222,7 +222,7 @@ def test_a_page_of_little_is_a_page():
     empty = Page(page(dataclasses.replace(record(), rounds=(), spec={}, parameters={})))
     assert "no round that has ended" in empty.text
     assert empty.data == {"figures": [], "span": None}
-    assert "--job-file FILE" in empty.text
+    assert "a version that did not keep it" in empty.text
     little = Page(page(dataclasses.replace(record(), rounds=(one_round(),))))
     assert [figure["name"] for figure in little.data["figures"]] == ["strip", "time", "bytes"]
     nothing = one_round(test={"loss": math.nan}, metrics={"loss": None}, deviation=math.inf, survivors=())
@@ -282,7 +282,7 @@ def folder(place, tmp_path_factory):
 def test_the_command_reports_a_store(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
-    words = ["report", "--store", "job.sqlite", "--job-file", "job.json", "--evaluate", "own_tests:measure"]
+    words = ["report", "--store", "job.sqlite", "--evaluate", "own_tests:measure"]
     assert main(words) == 0
     assert capsys.readouterr().out == "job job: 1 round, 1 with a sum: report.html\n"
     found = Page((folder / "report.html").read_text(encoding="utf-8"))
@@ -315,7 +315,6 @@ def test_a_function_that_raises_is_shown(folder, monkeypatch, capsys):
         ([], "--store: is missing"),
         (["run.jsonl", "--store", "job.sqlite"], "--store: a run comes from one place"),
         (["run.jsonl", "--job", "tumour"], "--job: belongs to a store"),
-        (["run.jsonl", "--job-file", "job.json"], "--job-file: belongs to a store"),
         (["run.jsonl", "--evaluate", "a:b"], "--evaluate: belongs to a store"),
         (["run.jsonl", "--out", "run.jsonl"], "--out: run.jsonl is a file of the run and would be replaced"),
         (["--store", "job.sqlite", "--csv", "job.sqlite"], "--csv: job.sqlite is a file of --store"),
@@ -324,7 +323,6 @@ def test_a_function_that_raises_is_shown(folder, monkeypatch, capsys):
         (["run.jsonl", "--out", "none/x"], "--out: none/x: there is no folder none"),
         (["--store", "job.sqlite", "--job", "other"], "--job: give one of the store's jobs: job"),
         (["--store", "job.sqlite", "--evaluate", "own"], "--evaluate: 'own' must be MODULE:FUNCTION"),
-        (["--store", "job.sqlite", "--job-file", "none"], "none"),
         (["job.json"], "record job.json, line 1, format: must be 'blindsum-training-1'"),
     ],
 )

@@ -91,6 +91,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(coordinator::serve, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_jobs, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_rounds, module)?)?;
+    module.add_function(wrap_pyfunction!(store::stored_spec, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_faults, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_model, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_versions, module)?)?;

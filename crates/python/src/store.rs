@@ -23,6 +23,13 @@ pub fn stored_jobs(py: Python<'_>, store: PathBuf) -> PyResult<String> {
     )
 }
 
+/// The specification of a job of a store (JSON); `None` where the store does not have the job.
+#[pyfunction]
+pub fn stored_spec(py: Python<'_>, store: PathBuf, job: &str) -> PyResult<Option<String>> {
+    let spec = StoreReader::open(&store).or_raise(py)?.spec(job).or_raise(py)?;
+    spec.map(|spec| text(&spec)).transpose()
+}
+
 /// The latest rounds of a job in a store (JSON), oldest first.
 #[pyfunction]
 pub fn stored_rounds(py: Python<'_>, store: PathBuf, job: &str, most: u32) -> PyResult<String> {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   blindsum report --store job.sqlite
-  blindsum report --store job.sqlite --job tumour --job-file job.toml --evaluate training:evaluate
+  blindsum report --store job.sqlite --job tumour --evaluate training:evaluate
   blindsum report --store job.sqlite --csv rounds.csv --jsonl run.jsonl
   blindsum report run.jsonl --out report.html
 
@@ -28,7 +28,7 @@ times, bytes and metrics, and nothing of an update or a model. A coordinator may
 
 DEFAULT = "report.html"
 
-OF_A_STORE = ("job", "job_file", "evaluate")
+OF_A_STORE = ("job", "evaluate")
 """Options that only a store needs."""
 
 
@@ -41,12 +41,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", type=named, metavar="FILE", help="a run as JSON lines")
     parser.add_argument("--store", type=named, metavar="FILE", help="the coordinator's SQLite file")
     parser.add_argument("--job", metavar="NAME", help="name of the job in the store (default: the only one)")
-    parser.add_argument(
-        "--job-file",
-        type=named,
-        metavar="FILE",
-        help="the job's specification, which is shown and gives the bound of the deviation",
-    )
     parser.add_argument(
         "--evaluate",
         metavar="MODULE:FUNCTION",
@@ -68,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     wanted = {"--out": options.out, "--csv": options.csv, "--jsonl": options.jsonl}
     if not any(wanted.values()):
         wanted["--out"] = DEFAULT
-    _check_files(wanted, [*inputs(options, "store", "job_file"), ("the run", options.file)])
+    _check_files(wanted, [*inputs(options, "store"), ("the run", options.file)])
     if wanted["--out"]:
         with named_as_flags(report="--out"):
             check_charts()
@@ -104,15 +98,13 @@ def _check_files(wanted: Mapping[str, str | None], sources: list[tuple[str, str 
 
 
 def _record(options: argparse.Namespace) -> TrainingRecord:
-    from blindsum.cli.jobs import spec_from_file
     from blindsum.training.record import TrainingRecord
 
     if options.file is not None:
         return TrainingRecord.from_jsonl(options.file)
-    spec = None if options.job_file is None else spec_from_file(options.job_file, "--job-file")
     evaluate = None if options.evaluate is None else _evaluation(options.evaluate)
-    with named_as_flags("job", spec="--job-file"):
-        return TrainingRecord.from_store(options.store, options.job, spec=spec, evaluate=evaluate)
+    with named_as_flags("job"):
+        return TrainingRecord.from_store(options.store, options.job, evaluate=evaluate)
 
 
 def _evaluation(text: str) -> Evaluate:

@@ -63,7 +63,7 @@ def run_processes(
                 if status["state"] in ("failed", "stopped"):
                     raise BlindsumError(f"the job failed: {status['reason']}")
         evaluate = None if spec.hides_sum else run.evaluate
-        record = TrainingRecord.from_store(cluster.store, spec.job, spec=spec, evaluate=evaluate)
+        record = TrainingRecord.from_store(cluster.store, spec.job, evaluate=evaluate)
     return dataclasses.replace(record, kind="processes")
 
 

@@ -16,7 +16,6 @@ from blindsum.training.words import bytes_text, number_text, seconds_text
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
     from blindsum.rounds import Array
-    from blindsum.spec import JobSpec
 
 KINDS = ("simulated", "processes", "job")
 """How a run was made: simulated in one process, as processes of one machine, or as a job between machines."""
@@ -165,7 +164,6 @@ class TrainingRecord(Shown):
         store: AnyPath,
         job: str | None = None,
         *,
-        spec: JobSpec | None = None,
         evaluate: Evaluate | None = None,
     ) -> Self:
         """Read the record of a job from a coordinator's store, which the coordinator may use meanwhile.
@@ -176,8 +174,6 @@ class TrainingRecord(Shown):
             The coordinator's file.
         job
             Name of the job; ``None`` for the store's only one.
-        spec
-            The job's specification, for the report; the store's reports do not have it.
         evaluate
             Called with each model that the store still has, float32 or float64 of shape ``(dim,)``: the
             latest ``models_kept`` versions. Its numbers are :attr:`TrainingRound.test`.
@@ -185,7 +181,7 @@ class TrainingRecord(Shown):
         Raises
         ------
         blindsum.ConfigError
-            The store has no such job, or several and none is named; or ``spec`` is of another job.
+            The store has no such job, or several and none is named.
         blindsum.InputError
             ``evaluate`` gives something else than numbers by their names.
         blindsum.HiddenModelError
@@ -195,7 +191,7 @@ class TrainingRecord(Shown):
         """
         from blindsum.training.stored import record_fields
 
-        return cls(**record_fields(store, job, spec, evaluate))
+        return cls(**record_fields(store, job, evaluate))
 
     @classmethod
     def from_jsonl(cls, path: AnyPath) -> Self:

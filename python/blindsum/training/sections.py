@@ -18,7 +18,7 @@ from blindsum.training.words import bytes_text, count_text, number_text, rounds_
 MAX_ROWS = 400
 """Rows of the table of lost parties; the files have all of them."""
 
-NO_SPEC = "Not in this record: a store does not have it. `blindsum report --job-file FILE` shows it."
+NO_SPEC = "Not in this record: it was written by a version that did not keep it."
 
 _MORE = {"accuracy", "auc", "f1", "precision", "recall"}
 _LESS = {"loss", "error", "perplexity", "mae", "mse", "rmse"}

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from blindsum.errors import ConfigError, InputError
 from blindsum.origin import origin
-from blindsum.stores import stored_jobs, stored_model, stored_rounds
+from blindsum.stores import stored_jobs, stored_model, stored_rounds, stored_spec
 from blindsum.training.record import Evaluate, StageCost, TrainingRound
 from blindsum.training.words import count_text
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
-    from blindsum.spec import JobSpec
 
 MOST_ROUNDS = 2**32 - 1
 """All rounds of a store."""
@@ -22,30 +21,25 @@ OVER = ("done", "aborted")
 """States of rounds that have ended."""
 
 
-def record_fields(
-    store: AnyPath, job: str | None, spec: JobSpec | None, evaluate: Evaluate | None
-) -> dict[str, Any]:
+def record_fields(store: AnyPath, job: str | None, evaluate: Evaluate | None) -> dict[str, Any]:
     """The fields of :class:`TrainingRecord` that a store gives; see :meth:`TrainingRecord.from_store`."""
     jobs = {one["job"]: one for one in stored_jobs(store)}
     name = _name(list(jobs), job)
-    if spec is not None and spec.job != name:
-        raise ConfigError("spec", f"is of job {spec.job}, must be of job {name}, whose rounds are asked for")
-    status = jobs[name]
+    status, spec = jobs[name], stored_spec(store, name)
     reports = stored_rounds(store, name, MOST_ROUNDS)
     over = [one for one in reports if one["state"] in OVER]
     tests = {} if evaluate is None else _tests(store, name, over, evaluate)
-    agreed = {} if spec is None else spec.to_dict()
     rounds = [(one["key_setup"], _round(one, tests)) for one in over]
     return {
         "kind": "job",
         "job": name,
         "protocol": status["protocol"],
-        "spec": agreed,
-        "parameters": agreed.get("parameters", {}),
+        "spec": spec.to_dict(),
+        "parameters": dict(spec.parameters),
         "origin": origin(),
         "rounds": tuple(one for key_setup, one in rounds if not key_setup),
         "ended": _ended(status),
-        "error_bound": None if spec is None else spec.max_error,
+        "error_bound": spec.max_error,
         "key_setups": tuple(one for key_setup, one in rounds if key_setup),
     }
 

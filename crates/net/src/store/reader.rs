@@ -140,8 +140,7 @@ impl StoreReader {
     }
 
     fn complete(&self, status: StoredStatus, spec: &str) -> Result<StoredStatus, StoreError> {
-        let spec: JobSpec = serde_json::from_str(spec)
-            .map_err(|error| self.damaged(&status.job, &error.to_string()))?;
+        let spec = self.parsed(&status.job, spec)?;
         let standing = self.sql(|| match orders::exist(&self.connection)? {
             true => orders::get(&self.connection, &status.job),
             false => Ok(Vec::new()),
@@ -210,6 +209,21 @@ impl StoreReader {
                 None => Ok(()),
             }
         })
+    }
+
+    /// The specification of a job, if the store has it.
+    ///
+    /// # Errors
+    /// Reading failed, or what is stored is no specification.
+    pub fn spec(&self, job: &str) -> Result<Option<JobSpec>, StoreError> {
+        let query = "SELECT spec FROM jobs WHERE job = ?";
+        let read = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+        let found = self.sql(|| self.connection.query_row(query, [job], read).optional())?;
+        found.map(|spec| self.parsed(job, &spec)).transpose()
+    }
+
+    fn parsed(&self, job: &str, spec: &str) -> Result<JobSpec, StoreError> {
+        serde_json::from_str(spec).map_err(|error| self.damaged(job, &error.to_string()))
     }
 
     /// A version of a job's model, if the store still has it.
