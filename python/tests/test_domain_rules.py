@@ -237,6 +237,8 @@ SAMPLES = [
     errors.BlindsumError("text"),
     errors.ConfigError("field", "rule"),
     errors.SpecError("field", "rule"),
+    errors.SpecError("field", "rule", "job.toml"),
+    errors.LayoutError(3, "rule"),
     errors.InputError("text", 3),
     errors.Fault("party 3", "kind"),
     errors.RoundAborted(2, "reason", True),
@@ -248,6 +250,7 @@ SAMPLES = [
     errors.NetworkError("text"),
     errors.WaitTimeoutError("text"),
     errors.SessionClosedError("text"),
+    errors.ForkedError("text"),
     errors.StoreError("text"),
     errors.HiddenModelError("text"),
     errors.MemoryLimitError("text"),
@@ -268,6 +271,6 @@ def test_an_error_of_the_speaker_is_the_same_at_every_learner(error):
 def test_every_error_of_a_job_is_among_them():
     kinds = (one for one in vars(errors).values() if isinstance(one, type))
     defined = {one for one in kinds if issubclass(one, bs.BlindsumError)}
-    # Those of a simulation, of an operator and of a file of the coordinator are raised in no job.
-    of_others = {errors.PromiseBroken, errors.OrderError, errors.AuditError}
+    # Those of a simulation, an operator, a file of the coordinator and a data set are raised in no job.
+    of_others = {errors.PromiseBroken, errors.OrderError, errors.AuditError, errors.DataError}
     assert defined - {type(error) for error in SAMPLES} == of_others

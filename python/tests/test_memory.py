@@ -84,7 +84,7 @@ def test_many_parties_take_no_more_than_a_job_says():
         lines = (line.split() for line in open("/proc/self/status"))
         return next(int(words[1]) for words in lines if words[0] == what + ":")
 
-    spec = bs.JobSpec(protocol="secagg", parties=400, dim=10)
+    spec = bs.JobSpec(protocol="secagg", parties=250, dim=10)
     before = kilobytes("VmRSS")
     bs.simulate(spec)
     print((kilobytes("VmHWM") - before) * 1024, spec.memory["simulation"])

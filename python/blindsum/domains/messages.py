@@ -55,11 +55,12 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "DomainError": ("learner", "reason"),
     "DomainInputError": ("learner", "field", "rule", "index"),
     "Fault": ("culprit", "kind"),
+    "LayoutError": ("entry", "rule"),
     "PolicyError": ("rule",),
     "ResultMissed": ("number", "reason"),
     "RoundAborted": ("number", "reason", "only_me"),
     "RoundUnknown": ("number", "reason"),
-    "SpecError": ("field", "rule"),
+    "SpecError": ("field", "rule", "file"),
     "SubmitError": ("number", "state", "rule"),
 }
 """Errors that are made from their attributes; all others from their text."""

@@ -43,7 +43,9 @@ impl Bounds<'_> {
     fn check_degree(&self, told: u32) -> Result<(), FaultKind> {
         let (n, neighbours) = (self.parties, told as usize);
         if n < 2 || !(1..n).contains(&neighbours) {
-            let rule = format!("1 <= neighbours = {told} < parties in the round = {n}");
+            let rule = format!(
+                "neighbours is {told} and must be at least 1 and below {n}, the parties in the round"
+            );
             return broken("neighbours", rule);
         }
         if neighbours % 2 == 1 && n % 2 == 1 {
