@@ -314,7 +314,8 @@ def test_models_that_only_parties_have_are_not_evaluated(monkeypatch):
     status = {"job": "j", "protocol": "flashe", "state": "done", "reason": "", "rounds_done": 1, "rounds": 1}
     monkeypatch.setattr(stored, "stored_jobs", lambda _: [status])
     monkeypatch.setattr(stored, "stored_rounds", lambda *_: [report(1)])
-    monkeypatch.setattr(stored, "stored_spec", lambda *_: bs.JobSpec(job="j", protocol="flashe"))
+    spec = bs.JobSpec(job="j", protocol="flashe", parties=2, dim=4)
+    monkeypatch.setattr(stored, "stored_spec", lambda *_: spec)
     monkeypatch.setattr(stored, "stored_model", hidden)
     with pytest.raises(bs.HiddenModelError):
         bs.TrainingRecord.from_store("job.sqlite", evaluate=lambda _: {})
