@@ -211,10 +211,23 @@ class JobSpec(JobFields, Shown):
     def dropouts(self) -> int:
         """The planned dropouts: ``dropout`` of ``parties``, rounded down.
 
-        The protocol chooses its parameters for so many. A round of all parties has a sum as long as
-        :attr:`quorum` survive, so it may lose ``parties - quorum``, which may be more.
+        The protocol chooses its parameters for so many. A round of all parties may lose :attr:`tolerated`,
+        which are as many or more.
         """
         return int(self._checked["dropouts"])
+
+    @property
+    def tolerated(self) -> int:
+        """How many parties a round of all may lose, whoever they are, and still have a sum.
+
+        :attr:`quorum` must survive, and as many as the protocol needs shares or answers of. In a round in which
+        each party has few ``neighbours`` more may be lost, as long as they are not all near each other.
+        """
+        chosen = self.chosen
+        needed = max(self.quorum, chosen.get("answers", 0))
+        # A secret is shared among a party and its neighbours, or among all.
+        holders = chosen.get("neighbours", self.parties - 1) + 1
+        return min(self.parties - needed, holders - chosen.get("threshold", 0))
 
     @property
     def max_weight(self) -> int:

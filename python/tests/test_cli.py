@@ -427,7 +427,7 @@ def test_a_printed_job_says_what_it_leaves_to_the_protocol(command, tmp_path):
     assert status == 0
     assert out.splitlines()[1:4] == [
         "# a sum is of at least 5 of 16 parties",
-        "# a round of all has a sum also if 11 parties are lost; planned dropouts: 1 party",
+        "# a round of all has a sum also after the loss of 11 parties; planned dropouts: 1 party",
         "# bad: 2 with all parties",
     ]
     status, out, _ = command("spec", str(job), "--json")

@@ -165,7 +165,7 @@ def test_spec_says_both(capsys, tmp_path):
     path.write_text('protocol = "secagg"\nparties = 10\ndim = 4\n')
     assert main(["spec", str(path)]) == 0
     assert (
-        "# a round of all has a sum also if 3 parties are lost; planned dropouts: 1 party"
+        "# a round of all has a sum also after the loss of 3 parties; planned dropouts: 1 party"
         in capsys.readouterr().out
     )
     assert main(["spec", str(path), "--json"]) == 0

@@ -42,13 +42,14 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_SUM
     spec = spec_from_file(options.job, "JOB")
     if options.json:
-        names = ("hash", "quorum", "least_roster", "dropouts", "chosen", "server_memory", "memory")
+        numbers = ("quorum", "least_roster", "dropouts", "tolerated")
+        names = ("hash", *numbers, "chosen", "server_memory", "memory")
         print(json.dumps({"spec": spec.to_dict()} | {name: getattr(spec, name) for name in names}))
         return EXIT_SUM
     print(f"# hash {spec.hash}")
     print(f"# a sum is of at least {spec.quorum} of {counted(spec.parties, 'party')}")
-    lost, planned = counted(spec.parties - spec.quorum, "party"), counted(spec.dropouts, "party")
-    print(f"# a round of all has a sum also if {lost} are lost; planned dropouts: {planned}")
+    lost, planned = counted(spec.tolerated, "party"), counted(spec.dropouts, "party")
+    print(f"# a round of all has a sum also after the loss of {lost}; planned dropouts: {planned}")
     if spec.least_roster > spec.quorum:
         print(f"# a round begins with at least {spec.least_roster}")
     for name, number in spec.chosen.items():
