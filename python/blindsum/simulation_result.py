@@ -38,6 +38,8 @@ class StageReport:
         Work of a party, milliseconds.
     server_ms : float
         Work of the server, milliseconds.
+    virtual_seconds : float
+        Time of the stage by the simulated clock, in which only delays and deadlines take time.
     up_bytes, down_bytes : Spread
         Bytes that a party sends and is sent.
     """
@@ -45,6 +47,7 @@ class StageReport:
     name: str
     client_ms: Spread
     server_ms: float
+    virtual_seconds: float
     up_bytes: Spread
     down_bytes: Spread
 
@@ -446,6 +449,7 @@ def _stage(stage: dict[str, Any]) -> StageReport:
         name=stage["name"],
         client_ms=Spread(**stage["client_ms"]),
         server_ms=stage["server_ms"],
+        virtual_seconds=stage["virtual_seconds"],
         up_bytes=Spread(**stage["up_bytes"]),
         down_bytes=Spread(**stage["down_bytes"]),
     )

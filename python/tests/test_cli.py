@@ -56,7 +56,7 @@ def test_simulate_prints_the_promised_object(command):
     }
     assert (report["outcome"], report["survivors"], report["exact"]) == ("sum", 4, True)
     stage = report["stages"][0]
-    assert set(stage) == {"name", "client_ms", "server_ms", "up_bytes", "down_bytes"}
+    assert set(stage) == {"name", "client_ms", "server_ms", "virtual_seconds", "up_bytes", "down_bytes"}
     assert all(set(stage[name]) == {"median", "max"} for name in ("client_ms", "up_bytes", "down_bytes"))
 
 

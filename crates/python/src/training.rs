@@ -135,7 +135,11 @@ impl TrainingSimulation {
                 .map_err(|error| raise(py, "BlindsumError", (error.to_string(),)))?,
             mean: mean.map(|mean| mean.into_pyarray(py).unbind()),
             survivors: survivors.unwrap_or_default(),
-            ends: result.ends.iter().map(|end| self.end(end)).collect(),
+            ends: result
+                .ends
+                .iter()
+                .map(|end| self.end(end, result.outcome.is_some()))
+                .collect(),
         })
     }
 
@@ -200,11 +204,13 @@ fn happening((party, stage, seconds): (u32, String, f64)) -> (u32, Stage, Happen
 }
 
 impl TrainingSimulation {
-    /// How a round ended for a party, for people; empty where it took the result.
-    fn end(&self, end: &PartyEnd) -> String {
+    /// How a round ended for a party, for people; empty where it took the result, and where it was still in a round that
+    /// ended without a sum: why is the round's own fault.
+    fn end(&self, end: &PartyEnd, has_sum: bool) -> String {
         match end {
             PartyEnd::Result { .. } => String::new(),
             PartyEnd::Dropped => "vanished".into(),
+            PartyEnd::Waiting if !has_sum => String::new(),
             PartyEnd::Waiting => "was too late".into(),
             PartyEnd::Fault { stage, fault } => {
                 let name = self.job.plan().stages().get(usize::from(*stage)).copied();

@@ -24,12 +24,19 @@ impl Finished {
 pub(crate) fn costs(round: &Round, finished: &Finished) -> Costs {
     let names = round.plan().stages().into_iter().chain([RESULT]);
     let rows = (0..).zip(names).zip(&finished.server_work);
+    let lasted = |stage: usize| {
+        let ended = finished.began.get(stage + 1);
+        let began = finished.began.get(stage).copied();
+        began.map_or(0, |began| {
+            ended.copied().unwrap_or(finished.virtual_time) - began
+        })
+    };
     let stages = rows.map(|((stage, name), server)| {
         let costs = finished
             .seats
             .iter()
             .filter_map(|seat| seat.costs.get::<usize>(stage).copied());
-        report::stage_report(name, costs, *server)
+        report::stage_report(name, costs, *server, lasted(stage))
     });
     let counted = counted(&finished.seats, finished.survivors());
     let (mut up, mut down) = (0, 0);

@@ -9,6 +9,7 @@ use blindsum_protocol::{PartyId, ProtocolName};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::peak_rss_bytes;
+use crate::network::Time;
 
 /// Name of the row in which parties take the result; no stage of a protocol is called so.
 pub(crate) const RESULT: &str = "result";
@@ -213,6 +214,8 @@ pub struct StageReport {
     pub client_ms: Spread,
     /// CPU time for taking the answers and closing the stage, in milliseconds.
     pub server_ms: f64,
+    /// Seconds of virtual time from the server's message to the next one, or to the last delivered message.
+    pub virtual_seconds: f64,
     /// Bytes of the answer, repetitions included.
     pub up_bytes: SpreadBytes,
     /// Bytes of the server's message that led to the answer, repetitions included.
@@ -271,6 +274,7 @@ pub(crate) fn stage_report(
     name: &str,
     costs: impl Iterator<Item = Cost>,
     server: Duration,
+    lasted: Time,
 ) -> StageReport {
     let costs: Vec<Cost> = costs.filter(|cost| cost.active).collect();
     let (up_median, up_max) = spread(costs.iter().map(|cost| cost.up).collect());
@@ -279,6 +283,7 @@ pub(crate) fn stage_report(
         name: name.into(),
         client_ms: work(&costs),
         server_ms: milliseconds(server),
+        virtual_seconds: lasted as f64 / 1e9,
         up_bytes: SpreadBytes {
             median: up_median,
             max: up_max,
@@ -366,7 +371,9 @@ mod tests {
             "input",
             [cost(0, 0, false), cost(4, 10, true), cost(2, 30, true)].into_iter(),
             Duration::from_micros(1500),
+            2_500_000_000,
         );
+        assert_eq!(row.virtual_seconds, 2.5);
         assert_eq!(
             row.client_ms,
             Spread {

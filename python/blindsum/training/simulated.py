@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
@@ -243,7 +244,7 @@ class _Run:
             survivors=tuple(survivors),
             lost=lost,
             seconds=report["virtual_seconds"],
-            stages=tuple(_stage(stage, len(given)) for stage in report["stages"]),
+            stages=_stages(report["stages"], len(gives)),
             metrics={name: one["value"] for name, one in report.get("metrics", {}).items()},
             reported={name: one["share"] for name, one in report.get("metrics", {}).items()},
             test=self._tested(self.job.model()),
@@ -327,11 +328,18 @@ class _Run:
         )
 
 
-def _stage(stage: Mapping[str, Any], parties: int) -> StageCost:
-    """A stage of the simulator's report; its bytes are medians over the parties."""
-    return StageCost(
-        name=stage["name"],
-        seconds=(stage["client_ms"]["max"] + stage["server_ms"]) / 1000,
-        up=stage["up_bytes"]["median"] * parties,
-        down=stage["down_bytes"]["median"] * parties,
+def _stages(stages: Sequence[Mapping[str, Any]], parties: int) -> tuple[StageCost, ...]:
+    """Stages as the reports of a coordinator have them, in virtual time; bytes are medians over the parties.
+
+    The simulator counts a message with the answer that it leads to, and the last one in a row of its own. A
+    coordinator counts it with the stage that it ends.
+    """
+    return tuple(
+        StageCost(
+            name=stage["name"],
+            seconds=stage["virtual_seconds"],
+            up=stage["up_bytes"]["median"] * parties,
+            down=after["down_bytes"]["median"] * parties,
+        )
+        for stage, after in itertools.pairwise(stages)
     )

@@ -93,6 +93,8 @@ pub(crate) struct Drive<'a> {
     servers: Servers,
     /// Who had not answered when the latest stage ended.
     silent_parties: Vec<PartyId>,
+    /// When each stage began.
+    began: Vec<Time>,
 }
 
 /// A round that is over.
@@ -109,6 +111,8 @@ pub(crate) struct Finished {
     pub(crate) servers: Vec<(&'static str, ServerCost)>,
     pub(crate) refused: Vec<Fault>,
     pub(crate) virtual_time: Time,
+    /// When each stage began.
+    pub(crate) began: Vec<Time>,
     /// Who had not answered the stage in which the round ended without a sum.
     pub(crate) silent: Vec<PartyId>,
 }
@@ -172,6 +176,7 @@ impl<'a> Drive<'a> {
             kept: Kept::default(),
             servers: Servers::new(&round, seed),
             silent_parties: Vec::new(),
+            began: Vec::new(),
             setting,
         }
     }
@@ -259,6 +264,7 @@ impl<'a> Drive<'a> {
             servers,
             refused: self.refused,
             virtual_time: self.now,
+            began: self.began,
             silent: self.silent_parties,
         }
     }
@@ -283,6 +289,7 @@ impl<'a> Drive<'a> {
         self.silent = server.map_or(0, |server| server.waiting().servers.len());
         self.expected = self.missing + self.silent;
         self.servers.open(self.now);
+        self.began.push(self.now);
     }
 
     /// Lets things happen until nobody is missing, or until the deadline where somebody stays away.
