@@ -1,0 +1,241 @@
+"""Models in a job where something goes wrong at one party: no data, NaN, late."""
+
+import json
+import logging
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.linear_model import SGDRegressor
+
+import blindsum as bs
+from blindsum import jax as bs_jax
+from blindsum.sklearn import ModelVector
+from blindsum.training.description import step_of
+
+LONG = {"parties": 3, "min_parties": 2, "join_deadline": 60.0, "input_deadline": 60.0, "stage_deadline": 60.0}
+LOSS = bs.Metric("loss", 0, 100)
+
+DIVERGES = """
+import numpy as np
+from sklearn.linear_model import SGDRegressor
+
+from blindsum.sklearn import ModelVector
+
+net = SGDRegressor()
+vector = ModelVector(net, n_features=3)
+
+def step(model, number):
+    vector.load(model)
+    net.coef_ = net.coef_ + (np.nan if number == 1 else 0.5)
+    return vector.change(), 1, {"loss": np.nan if number == 1 else 2.0}
+"""
+
+
+def test_join_stays_where_the_change_of_a_model_is_not_finite(processes, place, tmp_path, partner):
+    (tmp_path / "training.py").write_text(DIVERGES)
+    spec = place.spec(**LONG, rounds=2, metrics=[LOSS])
+    with place.coordinator(spec) as coordinator:
+        others = [partner(place, coordinator, name, np.full(4, 0.5)) for name in "bc"]
+        url = f"https://localhost:{coordinator.address.rpartition(':')[2]}"
+        words = (
+            "--ca",
+            place.folder / "ca.pem",
+            "--identity",
+            place.identity("a"),
+            *place.take_any,
+            "--json",
+        )
+        party = processes("join", url, "--job", "job", *words, "--train", "training:step")
+        out, err = party.communicate(timeout=120)
+        for other in others:
+            other.wait()
+        reports = list(coordinator.statuses())[-1]
+    first, second = (json.loads(line) for line in out.splitlines())
+    assert party.returncode == 0, err
+    assert (first["outcome"], second["outcome"]) == ("skipped", "sum")
+    # The party is told where, and the coordinator nothing of the data.
+    assert "update: coef_[0] is nan" in first["fault"]
+    assert "nan" not in json.dumps(reports)
+    assert len(second["survivors"]) == 3
+    assert second["metrics"]["loss"]["value"] == pytest.approx(2.0, abs=1e-4)
+
+
+def test_a_simulation_goes_on_where_the_change_of_a_model_is_not_finite():
+    net = SGDRegressor(random_state=0)
+    vector = ModelVector(net, n_features=3)
+    spec = bs.JobSpec(protocol="secagg", parties=4, layout=vector, rounds=2, metrics=[LOSS])
+
+    def train(net, rank, turn):
+        net.coef_ = net.coef_ + (np.nan if (rank, turn) == (3, 1) else 0.25)
+        return {"loss": 1.0}
+
+    step = step_of(net, train, vector)
+    record = bs.simulate_training(spec, step, [0, 1, 2, 3], model=vector.values(), plain=True)
+    first, second = record.rounds
+    assert first.survivors == ("party-1", "party-2", "party-3")
+    assert first.lost["party-4"].startswith("its update cannot be used: update: coef_[0] is nan")
+    assert len(second.survivors) == 4
+
+    def unloaded(model, data, turn):
+        return ModelVector(SGDRegressor(), n_features=3).change()
+
+    # Another mistake is none of one round.
+    with pytest.raises(bs.InputError, match="no model was loaded"):
+        bs.simulate_training(spec, unloaded, [0, 1, 2, 3])
+
+
+def test_a_loop_of_ones_own_sits_rounds_out_and_stays(place, partner):
+    spec = place.spec(**LONG, rounds=4, metrics=[LOSS])
+    nothing = [(None, 1), (np.full(4, 0.5), 0)]
+    with place.coordinator(spec) as coordinator:
+        others = [partner(place, coordinator, name, np.full(4, 0.25)) for name in "bc"]
+        with place.join(coordinator, "a") as job:
+            for number, (update, weight) in enumerate(nothing, 1):
+                assert job.model() is not None
+                assert job.aggregate(update, weight) is None
+                assert isinstance(job.lost, bs.RoundAborted)
+                assert (job.lost.number, job.lost.only_me, job.is_over) == (number, True, False)
+            # A refused update leaves the round as it is: without another one the others go on.
+            job.model()
+            with pytest.raises(bs.InputError, match="not a finite number"):
+                job.aggregate(np.full(4, np.nan))
+            assert job.aggregate(None) is None
+            job.model()
+            result = job.aggregate(np.full(4, 0.5), metrics={"loss": np.nan})
+            assert len(result.survivors) == 3
+            assert result.warnings == ("metric loss was not a finite number and counts as missing",)
+            assert result.metrics["loss"] is None
+            assert job.model() is None
+            assert job.aggregate(None) is None
+            assert job.lost is None
+        for other in others:
+            assert len(other.wait()) == 4
+
+
+def test_a_loop_over_rounds_refuses_nan_and_stays(place, partner, caplog):
+    net = SGDRegressor()
+    spec = place.spec(**LONG, rounds=2)
+    survivors = []
+    with place.coordinator(spec) as coordinator:
+        others = [partner(place, coordinator, name, np.full(4, 0.25)) for name in "bc"]
+        vector = ModelVector(net, n_features=3)
+        with place.join(coordinator, "a", layout=vector) as job, caplog.at_level(logging.WARNING, "blindsum"):
+            for rnd in job.rounds():
+                vector.load(rnd.model)
+                net.coef_ = net.coef_ + (np.inf if rnd.number == 1 else 0.5)
+                try:
+                    rnd.submit(vector.change())
+                except bs.InputError:
+                    rnd.skip("it is not finite")
+                    continue
+                survivors.append(rnd.outcome().survivors)
+        status = list(coordinator.statuses())[-1]
+        for other in others:
+            assert len(other.wait()) == 2
+    assert survivors == [("a", "b", "c")]
+    assert status["state"] == "done"
+
+
+def test_a_party_that_comes_late_goes_on_with_model_and_state(place, tmp_path):
+    """With FedAdam all have the same model after each round, also the one that never saw m and v."""
+    step = bs.FedAdam(learning_rate=0.1)
+    # The fourth is not waited for.
+    sizes = {"parties": 4, "min_parties": 3, "join_deadline": 0.1}
+    spec = place.spec(**LONG | sizes, rounds=4, protocol="secagg").replace(step=step)
+    models, two_are_done = {}, threading.Event()
+    late_is_here = threading.Event()
+
+    def party(coordinator, name, target):
+        net = SGDRegressor(eta0=0.1, learning_rate="constant", random_state=0)
+        own = ModelVector(net, n_features=3)
+        rng = np.random.default_rng(len(name))
+        data = rng.normal(size=(40, 3))
+        with place.join(coordinator, name, layout=own) as job:
+            if name == "late":
+                late_is_here.set()
+            for rnd in job.rounds():
+                own.load(rnd.model)
+                net.partial_fit(data, data @ target)
+                rnd.submit(own.change())
+                models.setdefault(rnd.number, {})[name] = rnd.outcome().model.tobytes()
+                if rnd.number == 2:
+                    two_are_done.set()
+                    # It is here before the next round is.
+                    assert late_is_here.wait(60)
+
+    with place.coordinator(spec, store=tmp_path / "job.sqlite") as coordinator:
+        target = np.array([1.0, -1.0, 0.5])
+        threads = [threading.Thread(target=party, args=(coordinator, name, target)) for name in "abc"]
+        for thread in threads:
+            thread.start()
+        assert two_are_done.wait(120)
+        late = threading.Thread(target=party, args=(coordinator, "late", target))
+        late.start()
+        for thread in [*threads, late]:
+            thread.join(120)
+            assert not thread.is_alive()
+        last = coordinator.model.tobytes()
+    assert [len(models[number]) for number in (1, 2, 4)] == [3, 3, 4]
+    for same in models.values():
+        assert len(set(same.values())) == 1
+    assert models[4]["late"] == last
+
+
+def gru(params, x):
+    """A recurrent network, by a scan."""
+
+    def turn(state, one):
+        both = jnp.concatenate([one, state])
+        z, r = (jax.nn.sigmoid(both @ params["gates"][name]) for name in ("z", "r"))
+        new = jnp.tanh(jnp.concatenate([one, r * state]) @ params["new"])
+        return (1 - z) * state + z * new, None
+
+    return jax.lax.scan(turn, jnp.zeros(4), x)[0] @ params["out"]
+
+
+def transformer(params, x):
+    """One layer of attention; the embedding is used at both ends, and stands in the tree once."""
+    seen = params["embed"][x]
+    q, k, v = (seen @ params["attention"][name].astype(jnp.float32) for name in "qkv")
+    return (jax.nn.softmax(q @ k.T / 2) @ v + seen) @ params["embed"].T
+
+
+def random_tree(shapes):
+    keys = iter(jax.random.split(jax.random.key(1), 20))
+    return jax.tree_util.tree_map(
+        lambda shape: jax.random.normal(next(keys), shape) / 3,
+        shapes,
+        is_leaf=lambda leaf: isinstance(leaf, tuple),
+    )
+
+
+NETS = [
+    (gru, {"gates": {"z": (7, 4), "r": (7, 4)}, "new": (7, 4), "out": (4, 2)}, jnp.ones((5, 3))),
+    (transformer, {"embed": (6, 4), "attention": dict.fromkeys("qkv", (4, 4))}, jnp.arange(5)),
+]
+
+
+@pytest.mark.parametrize(("net", "shapes", "x"), NETS, ids=["gru", "transformer"])
+def test_other_nets_of_jax_train_as_they_do_alone(net, shapes, x):
+    params = random_tree(shapes)
+    if net is transformer:
+        params["attention"]["q"] = params["attention"]["q"].astype(jnp.bfloat16)
+    vector = bs_jax.ModelVector(params)
+
+    @jax.jit
+    def train(params):
+        slopes = jax.grad(lambda params: jnp.square(net(params, x)).sum())(params)
+        return jax.tree_util.tree_map(lambda p, slope: p - (0.1 * slope).astype(p.dtype), params, slopes)
+
+    start = vector.values()
+    alone, loaded = train(params), vector.load(start)
+    together = train(loaded)
+    for one, other in zip(jax.tree_util.tree_leaves(alone), jax.tree_util.tree_leaves(together), strict=True):
+        assert one.dtype == other.dtype
+        assert jnp.array_equal(one, other)
+    change = vector.change(together)
+    assert np.count_nonzero(change) > 0.5 * vector.dim
+    assert np.allclose(start + change, vector.values(alone), atol=1e-6)
