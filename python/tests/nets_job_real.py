@@ -145,7 +145,7 @@ class Parties:
             own.load(rnd.model)
             if (name, rnd.number) == ("empty", 1):
                 continue
-            loss = float(loss_of(net, words))
+            loss = loss_of(net, words)
             train(net, words)
             if (name, rnd.number) == ("nan", 2):
                 loss = spoil(net)

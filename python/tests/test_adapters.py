@@ -6,12 +6,15 @@ import threading
 
 import jax
 import jax.numpy as jnp
+import llm_example
+import models_example
 import numpy as np
 import pytest
 from sklearn.linear_model import SGDRegressor
 
 import blindsum as bs
 from blindsum import jax as bs_jax
+from blindsum.cli.jobs import spec_from_file
 from blindsum.sklearn import ModelVector
 from blindsum.training.description import step_of
 
@@ -182,6 +185,32 @@ def test_a_party_that_comes_late_goes_on_with_model_and_state(place, tmp_path):
     for same in models.values():
         assert len(set(same.values())) == 1
     assert models[4]["late"] == last
+
+
+@pytest.mark.parametrize("library", ["torch", "llm-lora"])
+def test_examples_that_need_torch_have_a_short_diff(library):
+    """They run by `make torch`."""
+    before, after = models_example.scripts(library)
+    assert "blindsum" not in before.read_text()
+    for path in (before, after):
+        compile(path.read_text(), str(path), "exec")
+
+
+def test_the_job_of_the_language_model_sends_adapters_alone():
+    spec = spec_from_file(str(llm_example.FOLDER / "job.toml"))
+    assert all("lora_" in line for line in spec.layout)
+    assert spec.initial == "first-party"
+    assert [metric.name for metric in spec.metrics] == ["loss"]
+    readme = (llm_example.FOLDER / "README.md").read_text()
+    assert f"{spec.dim:,} of them are trained" in readme
+    parties = [line.split()[2] for line in llm_example.commands() if "after.py" in line]
+    assert parties == [str(rank) for rank in range(spec.parties)]
+    # Every file that the commands name is there.
+    named = {
+        word for line in llm_example.commands() for word in line.split() if word.endswith((".py", ".toml"))
+    }
+    assert named == {"base.py", "before.py", "after.py", "job.toml"}
+    assert all((llm_example.FOLDER / name).exists() for name in named)
 
 
 def gru(params, x):
