@@ -126,7 +126,7 @@ class TrainingRound(Shown):
             "survivors": len(self.survivors),
             "lost": names_text(tuple(self.lost)) or None,
             **{f"{name}, of the parties": number_text(value) for name, value in self.metrics.items()},
-            **{name: number_text(value) for name, value in (self.test | plain).items()},
+            **{name: number_text(value) for name, value in {**self.test, **plain}.items()},
             "time": seconds_text(self.seconds),
             "bytes": f"{bytes_text(self.up)} up, {bytes_text(self.down)} down",
             "fault": self.fault,
