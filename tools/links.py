@@ -3,8 +3,8 @@
     python3 tools/links.py
 
 Looks at every Markdown file of the repository's top folder, of docs/, examples/, experiments/, tools/ and
-vectors/: the file or folder must exist, and so must the heading where the link has one. Exit status 1 with one line per
-broken link.
+vectors/: the file or folder must exist, and so must the heading where the link has one. Exit status 1 with
+one line per broken link.
 """
 
 from __future__ import annotations

@@ -10,7 +10,16 @@ import llm_example
 import models_example
 import numpy as np
 import pytest
-from sklearn.linear_model import SGDRegressor
+from sklearn.linear_model import (
+    GammaRegressor,
+    MultiTaskLasso,
+    PoissonRegressor,
+    RidgeClassifier,
+    SGDOneClassSVM,
+    SGDRegressor,
+    TweedieRegressor,
+)
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 import blindsum as bs
 from blindsum import jax as bs_jax
@@ -23,7 +32,16 @@ LOSS = bs.Metric("loss", 0, 100)
 
 DIVERGES = """
 import numpy as np
-from sklearn.linear_model import SGDRegressor
+from sklearn.linear_model import (
+    GammaRegressor,
+    MultiTaskLasso,
+    PoissonRegressor,
+    RidgeClassifier,
+    SGDOneClassSVM,
+    SGDRegressor,
+    TweedieRegressor,
+)
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 from blindsum.sklearn import ModelVector
 
@@ -213,6 +231,50 @@ def test_the_job_of_the_language_model_sends_adapters_alone():
     assert all((llm_example.FOLDER / name).exists() for name in named)
 
 
+@pytest.mark.parametrize(
+    ("estimator", "text"),
+    [
+        (SVC(), "SVC keeps support vectors, which cannot be averaged: take LinearSVC or SGDClassifier"),
+        (SVR(), "SVR keeps support vectors, which cannot be averaged: take LinearSVR or SGDRegressor"),
+        (OneClassSVM(), "OneClassSVM keeps support vectors"),
+        (SGDOneClassSVM(), "SGDOneClassSVM has an offset_ in place of an intercept_"),
+        (MultiTaskLasso(), "MultiTaskLasso has several outputs, and must be fitted first"),
+    ],
+    ids=repr,
+)
+def test_estimators_without_weights_of_their_own_say_so(estimator, text):
+    with pytest.raises(bs.ConfigError, match=text) as caught:
+        ModelVector(estimator, n_features=3, classes=[0, 1])
+    assert caught.value.field == "estimator"
+
+
+def test_a_fitted_support_vector_machine_is_no_vector_even_if_it_is_linear():
+    data, labels = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
+    with pytest.raises(bs.ConfigError, match="keeps support vectors"):
+        ModelVector(SVC(kernel="linear").fit(data, labels))
+    several = MultiTaskLasso(alpha=0.01).fit(data, np.stack([data[:, 0], data[:, 1]], axis=1))
+    assert ModelVector(several).layout == ("coef_ float64 2x3", "intercept_ float64 2")
+
+
+@pytest.mark.parametrize(
+    "estimator", [PoissonRegressor(), GammaRegressor(), TweedieRegressor(power=1.5)], ids=repr
+)
+def test_a_party_predicts_by_a_generalised_linear_model_before_it_has_trained(estimator):
+    vector = ModelVector(estimator, n_features=3)
+    vector.load(np.array([0.5, 0.0, -0.5, 1.0]))
+    assert estimator.predict(np.array([[2.0, 1.0, 0.0]])) == pytest.approx(np.exp(2.0))
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [0, 1, 2]])
+def test_a_party_predicts_by_ridge_before_it_has_trained(labels):
+    estimator = RidgeClassifier()
+    vector = ModelVector(estimator, n_features=3, classes=labels)
+    data = np.random.default_rng(0).normal(size=(30, 3))
+    fitted = RidgeClassifier().fit(data, np.resize(labels, 30))
+    vector.load(ModelVector(fitted).values())
+    assert np.array_equal(estimator.predict(data), fitted.predict(data))
+
+
 def gru(params, x):
     """A recurrent network, by a scan."""
 
@@ -239,6 +301,17 @@ def random_tree(shapes):
         shapes,
         is_leaf=lambda leaf: isinstance(leaf, tuple),
     )
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "complex64"])
+def test_numbers_that_a_vector_has_no_room_for_are_refused(dtype):
+    tree = {"a": jnp.zeros(2), "b": [jnp.zeros(2, dtype)]}
+    with pytest.raises(
+        bs.ConfigError, match=rf"b.0 is of {dtype}, and must be of float16, .* parameters="
+    ) as caught:
+        bs_jax.ModelVector(tree)
+    assert caught.value.field == "tree"
+    assert bs_jax.ModelVector(tree, parameters=lambda name, _: name == "a").layout == ("a float32 2",)
 
 
 NETS = [
