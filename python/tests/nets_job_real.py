@@ -1,8 +1,9 @@
-"""Other networks of PyTorch in jobs, where parties have no data, get NaN or come late: `make torch`."""
+"""Other networks of PyTorch, also in jobs where parties have no data, get NaN or come late: `make torch`."""
 
 import threading
 
 import numpy as np
+import peft
 import pytest
 import torch
 from torch import nn
@@ -100,6 +101,78 @@ def test_other_networks_train_as_they_do_alone(make, tied):
     assert np.array_equal(vector.values(), ModelVector(alone).values())
     assert np.count_nonzero(change) > 0.5 * vector.dim
     assert np.allclose(start + change, vector.values(), atol=1e-2 if make is Transformer else 1e-6)
+
+
+class Mirror(nn.Module):
+    """An encoder and a decoder that is the same memory, transposed."""
+
+    def __init__(self):
+        super().__init__()
+        self.encode = nn.Linear(6, 3, bias=False)
+        self.decode = nn.Linear(3, 6, bias=False)
+        self.decode.weight = nn.Parameter(self.encode.weight.t())
+
+
+def test_a_weight_that_is_tied_transposed_is_sent_once():
+    net = Mirror()
+    vector = ModelVector(net)
+    assert vector.layout == ("encode.weight float32 3x6",)
+    vector.load(np.arange(18.0))
+    assert torch.equal(net.decode.weight, net.encode.weight.t())
+    with torch.no_grad():
+        net.decode.weight[5, 0] += 1
+    assert np.flatnonzero(vector.change()).tolist() == [5]
+
+
+def test_a_weight_that_is_tied_in_another_shape_is_sent_once():
+    net = nn.Sequential(
+        nn.Linear(4, 4, bias=False), nn.Linear(16, 1, bias=False), nn.Linear(2, 4, bias=False)
+    )
+    net[1].weight = nn.Parameter(net[0].weight.view(1, 16))
+    # A part of a weight is no weight that is tied.
+    net[2].weight = nn.Parameter(net[0].weight[:, :2])
+    assert ModelVector(net).layout == ("0.weight float32 4x4", "2.weight float32 4x2")
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_sparse_weights_are_refused():
+    for sparse in (torch.eye(3).to_sparse(), torch.eye(3).to_sparse_csr()):
+        net = nn.Module()
+        net.weight = nn.Parameter(sparse)
+        with pytest.raises(bs.ConfigError, match="weight is sparse or quantised"):
+            ModelVector(net)
+
+
+def test_a_square_weight_and_another_are_two():
+    net = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
+    flat = torch.zeros(32)
+    for place, layer in enumerate(net):
+        layer.weight = nn.Parameter(flat[16 * place : 16 * (place + 1)].view(4, 4))
+    assert ModelVector(net).dim == 32
+
+
+def test_a_weight_whose_elements_share_memory_is_refused():
+    net = nn.Module()
+    net.scale = nn.Parameter(torch.zeros(1).expand(6))
+    with pytest.raises(bs.ConfigError, match=r"scale has elements that share memory.*clone\(\)"):
+        ModelVector(net)
+
+
+def test_of_lora_a_last_layer_that_is_saved_takes_part():
+    net = nn.Sequential()
+    net.add_module("body", nn.Linear(6, 6))
+    net.add_module("head", nn.Linear(6, 2))
+    lora = peft.LoraConfig(r=2, target_modules=["body"], modules_to_save=["head"])
+    names = [
+        line.split()[0].removeprefix("base_model.model.")
+        for line in ModelVector(peft.get_peft_model(net, lora)).layout
+    ]
+    assert names == [
+        "body.lora_A.default.weight",
+        "body.lora_B.default.weight",
+        "head.modules_to_save.default.weight",
+        "head.modules_to_save.default.bias",
+    ]
 
 
 DEADLINES = {"join_deadline": 2.0, "input_deadline": 300.0, "stage_deadline": 60.0}
