@@ -98,10 +98,10 @@ nets: .state/debug ## The nets of the papers, with torch and torchvision; instal
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra vision
 	$(BIN)/python -m pytest python/tests/nets_real.py -n $(JOBS)
 
-torch: .state/debug ## Networks of PyTorch as vectors, and its example; installs torch, 5 GB with CUDA on Linux
+torch: .state/debug ## Networks of PyTorch as vectors and in jobs, and their examples; installs torch, 5 GB with CUDA on Linux
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
 		--group dev --group adapters --extra demo --extra torch
-	$(BIN)/pytest python/tests/torch_real.py
+	$(BIN)/python -m pytest python/tests/torch_real.py python/tests/nets_job_real.py python/tests/llm_real.py
 
 schema: ## Write the Rust code of the wire again, after a change of proto/
 	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml

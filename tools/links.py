@@ -2,9 +2,9 @@
 
     python3 tools/links.py
 
-Looks at every Markdown file of the repository's top folder, of docs/, experiments/, tools/ and vectors/: the
-file or folder must exist, and so must the heading where the link has one. Exit status 1 with one line per
-broken link.
+Looks at every Markdown file of the repository's top folder, of docs/, examples/, experiments/, tools/ and
+vectors/: the file or folder must exist, and so must the heading where the link has one. Exit status 1 with
+one line per broken link.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def broken(path: Path) -> list[str]:
 
 def main() -> int:
     """Check every file; the exit status."""
-    folders = [ROOT / name for name in ("docs", "experiments", "tools", "vectors")]
+    folders = [ROOT / name for name in ("docs", "examples", "experiments", "tools", "vectors")]
     files = sorted([*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))])
     problems = [problem for path in files for problem in broken(path)]
     print("\n".join([*problems, f"{len(files)} files, {len(problems)} broken links"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from blindsum import checks
 from blindsum.errors import BlindsumError, Fault, PolicyError, RoundAborted, SubmitError, WaitTimeoutError
 from blindsum.rounds import Round, RoundResult
 from blindsum.spec import JobSpec
@@ -61,12 +62,17 @@ class Loop:
         metrics: Mapping[str, float | None] | None,
         timeout: float | None,
     ) -> RoundResult | None:
-        """Submit to the round under way, or the next one, and wait for its result."""
+        """Submit to the round under way, or the next one, and wait for its result, or sit it out."""
         current = self._wait(timeout)
         self.lost = None
         if current is None:
             return None
         if not self._handed_in:
+            if current.needs_update and (update is None or checks.whole_number(weight) == 0):
+                current.skip()
+                self._current = None
+                self.lost = RoundAborted(current.number, "this party gave no update", only_me=True)
+                return None
             if self._adds and self._given != current.model_version:
                 raise SubmitError(current.number, "other model", OTHER_MODEL)
             current.submit(update, weight, metrics)

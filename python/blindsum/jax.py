@@ -32,7 +32,7 @@ class ModelVector(ModelLayout):
     Raises
     ------
     blindsum.ConfigError
-        Nothing takes part.
+        Nothing takes part, or an array of complex numbers or of floats of another size.
 
     Examples
     --------
@@ -60,7 +60,11 @@ class ModelVector(ModelLayout):
         entries, self._places = [], []
         for place, (name, leaf) in enumerate(paths):
             dtype, shape = str(getattr(leaf, "dtype", "")), getattr(leaf, "shape", ())
-            if dtype in DTYPES and 0 not in shape and takes(parameters, name, leaf, True):
+            is_number = dtype in DTYPES or dtype.startswith(("float", "complex"))
+            if is_number and 0 not in shape and takes(parameters, name, leaf, True):
+                if dtype not in DTYPES:
+                    rule = f"{name} is of {dtype}, and must be of {', '.join(DTYPES)}"
+                    raise ConfigError("tree", f"{rule}: convert it, or leave it out by parameters=…")
                 self._places.append(place)
                 entries.append(Entry(name, dtype, tuple(shape)))
         super().__init__(entries, "the tree must have an array of floats")

@@ -165,7 +165,7 @@ class Session(Shown):
 
     def aggregate(
         self,
-        update: object,
+        update: object | None,
         weight: int = 1,
         metrics: Mapping[str, float | None] | None = None,
         *,
@@ -181,15 +181,16 @@ class Session(Shown):
         Parameters
         ----------
         update, weight, metrics
-            As for :meth:`Round.submit`.
+            As for :meth:`Round.submit`. Without an update, or with a weight of 0, this party sits the round
+            out.
         timeout
             Seconds to wait at most, for the round and again for its result.
 
         Returns
         -------
         RoundResult or None
-            ``None`` where the round was lost, which :attr:`lost` explains, or where there are no more rounds,
-            which :attr:`is_over` says. After a lost round the model is that of before.
+            ``None`` where the round was lost or sat out, which :attr:`lost` explains, or where there are no
+            more rounds, which :attr:`is_over` says. After a lost round the model is that of before.
 
         Raises
         ------

@@ -106,6 +106,7 @@ class ModelVector(HeldModel):
 
 def _is_linear(estimator: Any) -> bool:
     """Whether it is a linear model; refuses what is none and no perceptron."""
+    from sklearn.base import is_classifier, is_regressor
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     name = type(estimator).__name__
@@ -119,6 +120,15 @@ def _is_linear(estimator: Any) -> bool:
             f"{name} has no weights that can be averaged: take a linear model, MLPClassifier or MLPRegressor"
         )
         raise ConfigError("estimator", rule)
+    if isinstance(getattr(type(estimator), "coef_", None), property):
+        # Machines with a kernel; where it is linear they compute weights that nobody can set.
+        other = "LinearSVR or SGDRegressor" if is_regressor(estimator) else "a linear model"
+        other = "LinearSVC or SGDClassifier" if is_classifier(estimator) else other
+        rule = f"{name} keeps support vectors, which cannot be averaged: take {other}"
+        raise ConfigError("estimator", rule)
+    if name == "SGDOneClassSVM":
+        rule = f"{name} has an offset_ in place of an intercept_, which has no place in a vector"
+        raise ConfigError("estimator", f"{rule}: take another model")
     if "estimator" in estimator.get_params(deep=False):
         raise ConfigError("estimator", f"{name} has no weights of its own: give the linear model inside it")
     if getattr(estimator, "average", False):
@@ -137,6 +147,8 @@ def _initialise(estimator: Any, is_linear: bool, classes: Sequence[Any] | None, 
         rule = f"{name} is not fitted: say n_features=…, and classes=… of a classifier, or fit it first"
         raise ConfigError("n_features", rule)
     features = checks.setting("n_features", features, 1, 2**32)
+    if name.startswith("MultiTask"):
+        raise ConfigError("estimator", f"{name} has several outputs, and must be fitted first")
     labels = None
     if is_classifier(estimator):
         labels = np.unique(np.asarray(classes if classes is not None else []))
@@ -157,11 +169,24 @@ def _initialise(estimator: Any, is_linear: bool, classes: Sequence[Any] | None, 
         estimator.coef_ = np.zeros((*outputs, features))
         estimator.intercept_ = np.zeros(outputs) if outputs else 0.0
         estimator.n_features_in_ = features
+        _prepare(estimator, labels)
     if not is_linear:
         return
     # Whatever a step on nothing has made of them.
     estimator.coef_ = np.zeros_like(estimator.coef_)
     estimator.intercept_ = np.zeros_like(estimator.intercept_)[()]
+
+
+def _prepare(estimator: Any, labels: Any) -> None:
+    """Set what some linear estimators predict with, beside their weights, as their ``fit`` does."""
+    from sklearn.linear_model import RidgeClassifier, RidgeClassifierCV
+    from sklearn.preprocessing import LabelBinarizer
+
+    if hasattr(estimator, "_get_loss"):
+        # Generalised linear models: the loss has the link.
+        estimator._base_loss = estimator._get_loss()
+    if isinstance(estimator, (RidgeClassifier, RidgeClassifierCV)):
+        estimator._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(labels)
 
 
 def _weights(estimator: Any, is_linear: bool) -> Iterator[tuple[str, tuple[str, int | None], Any]]:

@@ -16,9 +16,9 @@ class ModelVector(HeldModel):
     """The tensors of a network that take part in a job, as one vector.
 
     Parameters come first, then buffers, each in the order of the network. Weights that are tied stand there
-    once. Buffers of integers, such as BatchNorm's ``num_batches_tracked``, and buffers that are in no
-    ``state_dict`` stay as they are at each party. Networks inside ``DistributedDataParallel`` or
-    ``torch.compile`` have the names that they have without.
+    once, under their first name. Buffers of integers, such as BatchNorm's ``num_batches_tracked``, and
+    buffers that are in no ``state_dict`` stay as they are at each party. Networks inside
+    ``DistributedDataParallel`` or ``torch.compile`` have the names that they have without.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class ModelVector(HeldModel):
         entries, seen = [], set[tuple[object, ...]]()
         for name, module, leaf, tensor in _taking_part(net, parameters, buffers):
             _check(name, tensor)
-            memory = (tensor.data_ptr(), tensor.device, tuple(tensor.shape), tensor.stride())
+            memory = _memory(tensor)
             if tensor.numel() == 0 or memory in seen:
                 continue
             seen.add(memory)
@@ -139,17 +139,42 @@ def _taking_part(net: Any, parameters: Any, buffers: str) -> Iterator[tuple[str,
 
 def _check(name: str, tensor: Any) -> None:
     """Refuse what cannot be part of a vector."""
+    import torch
+
+    is_sparse = tensor.layout != torch.strided
     for is_so, what, advice in (
         (
             _dtype(tensor) not in DTYPES,
             f"is of {_dtype(tensor)}",
             "convert it, or leave it out by parameters=…",
         ),
-        (tensor.is_sparse or tensor.is_quantized, "is sparse or quantised", "convert it, or leave it out"),
+        (is_sparse or tensor.is_quantized, "is sparse or quantised", "convert it, or leave it out"),
+        (
+            not is_sparse and any(stride == 0 for stride, _ in _dimensions(tensor)),
+            "has elements that share memory",
+            "give each its own by clone()",
+        ),
         (tensor.is_meta, "has no memory (device meta)", "give it some: net.to_empty(device='cpu')"),
     ):
         if is_so:
             raise ConfigError("net", f"{name} {what}, and must be dense and of {', '.join(DTYPES)}: {advice}")
+
+
+def _memory(tensor: Any) -> tuple[object, ...]:
+    """Which memory it is: the same for a weight that is tied, also transposed or in another shape."""
+    runs: list[tuple[int, int]] = []
+    for stride, size in sorted(_dimensions(tensor)):
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1] = (runs[-1][0], runs[-1][1] * size)
+        else:
+            runs.append((stride, size))
+    return tensor.data_ptr(), tensor.device, tensor.dtype, *runs
+
+
+def _dimensions(tensor: Any) -> list[tuple[int, int]]:
+    """Stride and size of each dimension that has more than one element."""
+    pairs = zip(tensor.stride(), tensor.shape, strict=True)
+    return [(stride, size) for stride, size in pairs if size > 1]
 
 
 def _dtype(tensor: Any) -> str:

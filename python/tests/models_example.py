@@ -16,12 +16,18 @@ MAX_GLUE = 10
 ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
 
 
-def check(library, vector, folder, **start):
-    """The diff is short, and three parties with a third of the data each learn what one of them cannot."""
+def scripts(library):
+    """The two scripts of an example, whose diff is short."""
     before, after = (EXAMPLES / library / f"{name}.py" for name in ("before", "after"))
     lines = difflib.ndiff(before.read_text().splitlines(), after.read_text().splitlines())
     added = [line for line in lines if line.startswith("+ ") and line[2:].strip() and '"""' not in line]
     assert 0 < len(added) <= MAX_GLUE, added
+    return before, after
+
+
+def check(library, vector, folder, **start):
+    """The diff is short, and three parties with a third of the data each learn what one of them cannot."""
+    before, after = scripts(library)
     alone = accuracy(
         subprocess.run([sys.executable, before, "0"], capture_output=True, text=True, check=True)
     )

@@ -127,9 +127,9 @@ def test_every_block_is_of_a_kind_that_is_executed():
 def test_examples_in_help_and_pages_are_the_files(capsys):
     for name, text in FILES.items():
         assert (ROOT / "examples" / name).read_text() == text
-    # The others are run by test_machines, test_domains and test_notebook.
+    # The others are run by test_machines, test_domains, test_notebook and test_own_notebook.
     others = {path.name for path in (ROOT / "examples").iterdir() if path.is_file()} - set(FILES)
-    assert others == {"comparing.ipynb", "domain.py", "queue_job.py"}
+    assert others == {"comparing.ipynb", "domain.py", "own-model.ipynb", "queue_job.py"}
     for command, name in (("serve", "job.toml"), ("join", "training.py")):
         with pytest.raises(SystemExit):
             main([command, "--help"])

@@ -341,6 +341,9 @@ def _submit(current: Round, train: Callable[..., Any], told: _Told) -> bool:
     try:
         step = train(current.model, RoundNumber.of(current))
     except Exception as error:
+        if isinstance(error, InputError) and error.index is not None:
+            # A ModelVector found it before the core does.
+            return _sits_out(current, error, told)
         # The one traceback that a user wants to see: the one of the user's own function.
         console.note(traceback.format_exc().rstrip(), "ERROR")
         raise TrainingError(current.number, error) from error
@@ -352,10 +355,15 @@ def _submit(current: Round, train: Callable[..., Any], told: _Told) -> bool:
             return False
         current.submit(update, weight, metrics)
     except InputError as error:
-        current.skip(_refused(error))
-        told.skipped(current.number, f"{error}; this party sits the round out")
-        return False
+        return _sits_out(current, error, told)
     return True
+
+
+def _sits_out(current: Round, error: InputError, told: _Told) -> bool:
+    """Take no part in the round, with an update that was refused; gives false."""
+    current.skip(_refused(error))
+    told.skipped(current.number, f"{error}; this party sits the round out")
+    return False
 
 
 def _update_of(step: Any) -> tuple[Any, Any, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from blindsum import checks
-from blindsum.display import Shown, html_table
+from blindsum.display import Shown, html_table, names_text
 from blindsum.errors import ConfigError
 from blindsum.training.words import bytes_text, number_text, seconds_text
 
@@ -49,7 +49,7 @@ class StageCost:
 
 
 @dataclass(frozen=True)
-class TrainingRound:
+class TrainingRound(Shown):
     """One round of a run.
 
     Attributes
@@ -116,6 +116,20 @@ class TrainingRound:
     def down(self) -> int:
         """Bytes that all parties together were sent."""
         return sum(stage.down for stage in self.stages)
+
+    def _shown(self) -> dict[str, object]:
+        plain = {f"{name}, plain": value for name, value in self.plain_test.items()}
+        return {
+            "round": self.number,
+            "outcome": self.outcome,
+            "survivors": len(self.survivors),
+            "lost": names_text(tuple(self.lost)) or None,
+            **{f"{name}, of the parties": number_text(value) for name, value in self.metrics.items()},
+            **{name: number_text(value) for name, value in {**self.test, **plain}.items()},
+            "time": seconds_text(self.seconds),
+            "bytes": f"{bytes_text(self.up)} up, {bytes_text(self.down)} down",
+            "fault": self.fault,
+        }
 
 
 @dataclass(frozen=True, repr=False)

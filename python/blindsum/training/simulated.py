@@ -276,9 +276,14 @@ class _Run:
         turn = TrainingTurn.of(
             number, self.names[rank], rank, self.spec.parameters, int(self.settings["seed"])
         )
-        return contribution(
-            self.spec, self.step(model, data, turn), examples if self.spec.max_weight > 1 else 1
-        )
+        try:
+            given = self.step(model, data, turn)
+        except InputError as error:
+            if error.index is None:
+                raise
+            # A ModelVector found a number that is not finite.
+            return Nothing(f"its update cannot be used: {error}")
+        return contribution(self.spec, given, examples if self.spec.max_weight > 1 else 1)
 
     def _metrics(self, values: Mapping[str, float]) -> list[float | None]:
         """Values in the order of the job's metrics; what is not finite was not reported."""
