@@ -9,7 +9,9 @@ from __future__ import annotations
 import bisect
 import hashlib
 import itertools
+import logging
 import math
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ from blindsum.arrays import Vector, as_vector
 from blindsum.display import Shown
 from blindsum.errors import ConfigError, InputError, LayoutError
 from blindsum.tables import Tensor
+
+logger = logging.getLogger("blindsum")
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 """Element types that a vector has room for."""
@@ -84,6 +88,9 @@ class ModelLayout(Shown, ABC):
         double = any(entry.dtype == "float64" for entry in self._entries)
         self._dtype = np.dtype(np.float64 if double else np.float32)
         self._base: Vector | None = None
+        # What was trained when its change was taken.
+        self._trained: int | None = None
+        self._is_told = False
 
     @property
     def dim(self) -> int:
@@ -173,6 +180,7 @@ class ModelLayout(Shown, ABC):
 
     def _remember(self, vector: Vector) -> None:
         """Remember what the model holds after a load: what was loaded, in the precision of its tensors."""
+        self._trained = None
         narrow = any(np.dtype(vector.dtype).itemsize > _width(entry.dtype) for entry in self._entries)
         if narrow:
             self._base = self._present()
@@ -185,8 +193,20 @@ class ModelLayout(Shown, ABC):
         if self._base is None:
             rule = "update: no model was loaded that it could be a change of"
             raise InputError(f"{rule}; call load(rnd.model) before you train")
+        self._look_at(values)
         np.subtract(values, self._base, out=values, casting="same_kind")
         return self._finite(values, "update")
+
+    def _look_at(self, values: Vector) -> None:
+        """Warn once of a model that goes on without a load: its changes have those of earlier rounds, too."""
+        trained = zlib.crc32(values)
+        if self._trained not in (None, trained) and not self._is_told:
+            self._is_told = True
+            logger.warning(
+                "this model was trained on after its change was taken, and no model was loaded in between: the "
+                "change has that of the round before in it, too. Call load(rnd.model) in each round before you train"
+            )
+        self._trained = trained
 
     def _finite(self, values: Vector, what: str) -> Vector:
         if (index := _native.first_not_finite(values)) is not None:

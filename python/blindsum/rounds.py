@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -265,7 +265,7 @@ class Round(Shown):
             Anything with the buffer protocol or ``__array__`` and ``dim`` float elements; where the job's
             encoding is ``"integers"``, ``dim`` integers from 0 to ``2**bits - 1``, also as a list.
         weight
-            1 to the job's ``max_weight``, e.g. the number of examples.
+            1 to the job's ``max_weight``, e.g. the number of examples; an update without one counts as 1.
         metrics
             Values of the job's metrics by their names, e.g. ``{"accuracy": 0.93}``. One that is not given, is
             ``None`` or not finite counts as missing; one beyond its range counts as the end of it, which
@@ -474,17 +474,18 @@ class ZerosLog:
         # Where the job says zeros they are meant.
         is_meant = spec.model_update == "none" or spec.initial == "zeros"
         self._looks = not is_meant and spec.dim >= MIN_NETWORK
+        self._job = spec.job
 
-    def look_at(self, current: Round, version: int) -> None:
-        """Look at the model of the first round that this party gets."""
+    def look_at(self, number: int, version: int, model: Array | Callable[[], Array]) -> None:
+        """Look at the model of the first round that this party gets; a function is asked only if it matters."""
         looks, self._looks = self._looks, False
-        if not looks or version > 0 or current.model.any():
+        if not looks or version > 0 or (model() if callable(model) else model).any():
             return
         logger.warning(
             "job %r, round %d: the model that the job starts from is all zeros. A linear model can learn "
             "from zeros, a network with hidden layers does not. Start the coordinator with another model: "
             "blindsum serve --model FILE, or Coordinator(model=...), or a job with initial = 'first-party'; "
             "initial = 'zeros' says that zeros are meant",
-            current._spec.job,
-            current.number,
+            self._job,
+            number,
         )

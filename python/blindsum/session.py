@@ -126,7 +126,7 @@ class Session(Shown):
         if native is None or isinstance(native, BlindsumError):
             return native
         current = Round(native, self.spec, self._clipping, self._whole_models)
-        self._zeros.look_at(current, native.model_version)
+        self._zeros.look_at(current.number, native.model_version, lambda: current.model)
         return current
 
     def model(self, timeout: float | None = None) -> Array | None:

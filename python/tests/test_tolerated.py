@@ -5,7 +5,10 @@ import pytest
 import blindsum as bs
 
 CASES = [
-    *((protocol, 4, 3) for protocol in ("secagg", "secagg+", "fssa", "pss", "mpc3", "flashe", "paillier-ring")),
+    *(
+        (protocol, 4, 3)
+        for protocol in ("secagg", "secagg+", "fssa", "pss", "mpc3", "flashe", "paillier-ring")
+    ),
     *((protocol, 7, 3) for protocol in ("secagg", "fssa", "pss", "plain", "paillier-broadcast")),
     *((protocol, 10, 3) for protocol in ("secagg+", "fssa")),
     ("pss-malicious", 5, 3),

@@ -89,8 +89,10 @@ def run(options: argparse.Namespace) -> int:
             else:
                 record = _simulated(options, changes, table)
     except KeyboardInterrupt:
-        if not options.processes:
-            console.note(f"stopped; the same command goes on from {options.out}")
+        what = (
+            "a run of processes begins anew" if options.processes else "the same command goes on from there"
+        )
+        console.note(f"stopped; {options.out} has what there is so far, and {what}")
         raise
     _write(record, Path(options.out), table)
     last = record.rounds[-1] if record.rounds else None
@@ -120,19 +122,14 @@ def _simulated(options: argparse.Namespace, changes: list[tuple[str, str]], tabl
 def _as_processes(
     options: argparse.Namespace, changes: list[tuple[str, str]], table: _Table
 ) -> TrainingRecord:
-    from blindsum.training.processes import run_processes
+    from blindsum.training.processes import RunStopped, run_processes
 
-    with console.progress("training", 1, quiet=options.json) as bar:
-
-        def show(status: dict[str, Any]) -> None:
-            current = status["round"]
-            text = f"round {current['number']}: {current['state']}" if current else "parties connect"
-            bar.update(status["rounds_done"] / max(status["rounds"], 1), text)
-
-        record = run_processes(options.file, changes, show)
-    for one in record.rounds:
-        table.add(one)
-    return record
+    try:
+        return run_processes(options.file, changes, table.add, console.note)
+    except RunStopped as stopped:
+        _write(stopped.record, Path(options.out), table)
+        assert stopped.__cause__ is not None
+        raise stopped.__cause__ from None
 
 
 class _Table:

@@ -78,6 +78,8 @@ class Cluster:
     through
         Is given the address and the port that a server listens on, and gives the port of the same address by
         which all others reach it. Without it they connect directly.
+    goes_on
+        Whether the job goes on without a party whose process ends by itself, as far as its rounds can.
 
     Attributes
     ----------
@@ -85,6 +87,8 @@ class Cluster:
         The coordinator's file.
     url : str
         Where it is, once it runs; of all three servers, joined by commas, where there are three.
+    ended : dict of str to str
+        The parties without which the job went on, and what each said last.
     """
 
     def __init__(
@@ -97,10 +101,13 @@ class Cluster:
         limits: Mapping[str, float] | None = None,
         results: Path | None = None,
         through: Callable[[str, int], int] | None = None,
+        goes_on: bool = False,
     ) -> None:
         self.spec = spec
         self.store = folder / "job.sqlite"
         self.url = ""
+        self.ended: dict[str, str] = {}
+        self._goes_on = goes_on
         self._folder = folder
         self._parties = parties
         self._model = model
@@ -154,8 +161,18 @@ class Cluster:
             if event["event"] == "status":
                 yield event
         for name, process in self._running.items():
-            if process.wait(timeout=30) != 0 and name not in self._killed:
-                raise self._failure(name)
+            if process.wait(timeout=30) != 0:
+                self._has_failed(name)
+
+    def log(self, name: str) -> list[str]:
+        """What a process has said so far, by lines."""
+        text = (self._folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+        return text.strip().splitlines()
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """The names of the parties."""
+        return tuple(party.name for party in self._parties)
 
     @property
     def coordinator_pid(self) -> int:
@@ -269,15 +286,23 @@ class Cluster:
 
     def _look_after(self) -> None:
         for name, process in self._running.items():
-            if process.poll() not in (None, 0) and name not in self._killed:
-                raise self._failure(name)
+            if process.poll() not in (None, 0):
+                self._has_failed(name)
+
+    def _has_failed(self, name: str) -> None:
+        if name in self._killed or name in self.ended:
+            return
+        if not self._goes_on or all(party.name != name for party in self._parties):
+            raise self._failure(name)
+        self.ended[name] = f"ended with status {self._running[name].returncode}"
+        if last := self.log(name)[-1:]:
+            self.ended[name] += f", and said last: {last[0]}"
 
     def _failure(self, name: str) -> BlindsumError:
         status = self._running[name].returncode
-        log = (
-            (self._folder / f"{name}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return BlindsumError(
+            f"{name} ended with status {status}: {' | '.join(self.log(name)[-5:]) or 'no log'}"
         )
-        return BlindsumError(f"{name} ended with status {status}: {' | '.join(log[-5:]) or 'no log'}")
 
     def _end(self) -> None:
         # A second signal comes soon after the first one where a whole group is told to end.

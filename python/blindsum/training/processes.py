@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
+import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,18 @@ from blindsum.rounds import Array
 from blindsum.testing import Cluster, PartyProcess
 from blindsum.training.contribution import TrainingTurn
 from blindsum.training.description import Description, described
-from blindsum.training.record import TrainingRecord
+from blindsum.training.record import Evaluate, TrainingRecord, TrainingRound
+from blindsum.training.stored import rounds_after
+from blindsum.training.words import count_text
 
 SETTINGS = "BLINDSUM_TRAINING"
 """Environment variable of a party: JSON with ``file``, ``rank``, ``name``, ``seed`` and ``changes``."""
+
+WARNING = re.compile(r"\bWARN(?:ING)?\b:?\s+(.*)")
+"""A warning in the log of a party."""
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+"""What may differ between two warnings of one kind."""
 
 KEEPS_ALL = 1_000_000
 """Models that the store keeps: all of them, for their evaluation."""
@@ -30,9 +40,12 @@ KEEPS_ALL = 1_000_000
 def run_processes(
     path: str,
     changes: Sequence[tuple[str, str]],
-    on_status: Callable[[dict[str, Any]], object],
+    progress: Callable[[TrainingRound], object],
+    told: Callable[[str], object],
 ) -> TrainingRecord:
     """Make certificates, start the processes, train, and read the coordinator's store.
+
+    The run goes on without a party whose process ends, as a job does.
 
     Each party reads the file, makes all parts and keeps its own; no part goes from process to process.
 
@@ -42,13 +55,16 @@ def run_processes(
         The description of the run.
     changes
         Settings of the job in place of those of the file.
-    on_status
-        Called with the status of the job after every change.
+    progress
+        Called with each round as soon as it is over.
+    told
+        Called with what people should know meanwhile: processes that ended, and the first warning of each kind
+        of the parties.
 
     Raises
     ------
-    blindsum.BlindsumError
-        A process failed, or the job did.
+    RunStopped
+        The run ended before its time, by Ctrl-C or since the job failed: with what there is of it.
     """
     run = described(path, changes)
     spec = run.spec
@@ -57,14 +73,97 @@ def run_processes(
     with tempfile.TemporaryDirectory(prefix="blindsum-train-") as folder:
         parties = [_party(path, changes, rank, name) for rank, name in enumerate(names)]
         limits = {"models_kept": KEEPS_ALL}
-        with Cluster(spec, parties, Path(folder), model=_single(run.model), limits=limits) as cluster:
-            for status in cluster.statuses():
-                on_status(status)
-                if status["state"] in ("failed", "stopped"):
-                    raise BlindsumError(f"the job failed: {status['reason']}")
-        evaluate = None if spec.hides_sum else run.evaluate
+        evaluate = None if spec.hides_sum or run.evaluate is None else _once(run.evaluate)
+        stopped: BaseException | None = None
+        model = _single(run.model)
+        with Cluster(spec, parties, Path(folder), model=model, limits=limits, goes_on=True) as cluster:
+            watched = _Watched(cluster, evaluate, progress, told)
+            try:
+                for status in cluster.statuses():
+                    watched.look(status)
+            except (KeyboardInterrupt, BlindsumError) as error:
+                stopped = error
+            watched.look()
         record = TrainingRecord.from_store(cluster.store, spec.job, evaluate=evaluate)
-    return dataclasses.replace(record, kind="processes")
+    record = dataclasses.replace(record, kind="processes")
+    if stopped is not None:
+        raise RunStopped(record) from stopped
+    return record
+
+
+class RunStopped(BlindsumError):
+    """A run ended before its time; its cause says why.
+
+    Attributes
+    ----------
+    record : TrainingRecord
+        What there is of it.
+    """
+
+    def __init__(self, record: TrainingRecord) -> None:
+        super().__init__(f"the run ended after {count_text(len(record.rounds), 'round')}")
+        self.record = record
+
+
+class _Watched:
+    """Tells what is new of a run: rounds that are over, parties that ended, warnings of parties."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        evaluate: Evaluate | None,
+        progress: Callable[[TrainingRound], object],
+        told: Callable[[str], object],
+    ) -> None:
+        self._cluster, self._evaluate = cluster, evaluate
+        self._progress, self._told = progress, told
+        self._shown = 0
+        self._said: set[str] = set()
+        self._kinds: set[str] = set()
+
+    def look(self, status: dict[str, Any] | None = None) -> None:
+        """Look once, at the end without a status; a job that failed ends the run."""
+        for name, why in self._cluster.ended.items():
+            if name not in self._said:
+                self._said.add(name)
+                self._told(f"{name} {why}; the run goes on without it")
+        over = 0 if status is None or status["round"] is None else status["round"]["number"]
+        if status is None or over > self._shown:
+            self._rounds()
+        if status is not None and status["state"] in ("failed", "stopped"):
+            raise BlindsumError(f"the job failed: {status['reason']}")
+
+    def _rounds(self) -> None:
+        """Tell the rounds that are over and were not told."""
+        store, job = self._cluster.store, self._cluster.spec.job
+        for one in rounds_after(store, job, self._shown, self._evaluate):
+            self._shown = one.number
+            self._progress(one)
+            self._warnings()
+
+    def _warnings(self) -> None:
+        """Tell the first warning of each kind that parties wrote into their logs."""
+        for party in self._cluster.parties:
+            for line in self._cluster.log(party):
+                if (found := WARNING.search(line)) is None:
+                    continue
+                kind = NUMBER.sub("", found[1])
+                if kind not in self._kinds:
+                    self._kinds.add(kind)
+                    self._told(f"{party}: {found[1]}")
+
+
+def _once(evaluate: Evaluate) -> Evaluate:
+    """The same function, which tests each model once."""
+    known: dict[bytes, Mapping[str, float]] = {}
+
+    def test(model: Array) -> Mapping[str, float]:
+        name = hashlib.sha256(model).digest()
+        if name not in known:
+            known[name] = evaluate(model)
+        return known[name]
+
+    return test
 
 
 def _single(model: Array | None) -> Any:

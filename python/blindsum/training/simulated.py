@@ -29,8 +29,8 @@ from blindsum.training.contribution import (
     contribution,
 )
 from blindsum.training.devices import Compute, Devices, Link
+from blindsum.training.noticed import RunLog, check_first_model
 from blindsum.training.record import StageCost, TrainingRecord, TrainingRound
-from blindsum.whole_models import WholeModelLog
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
@@ -77,7 +77,8 @@ def simulate_training(
         What each party has, one item for each of the job's parties. A party whose item is ``None`` or empty
         sits the rounds out.
     model
-        The model that the job starts from, ``dim`` floats; ``None`` starts from zeros.
+        The model that the job starts from, ``dim`` floats; ``None`` starts from zeros, of which the log warns
+        unless the job says ``initial = "zeros"``.
     evaluate
         Is given the model after each round and gives numbers by name: :attr:`TrainingRound.test`.
     plain
@@ -144,6 +145,7 @@ def simulate_training(
     limit = spec.rounds if rounds is None else checks.setting("rounds", rounds, 1, checks.ROUNDS)
     if limit == 0:
         raise ConfigError("rounds", "0 in the job goes on for ever; say how many rounds to simulate")
+    check_first_model(spec, model)
     start = None if model is None else first_model(model, spec)
     devices = Devices.of(spec, compute, link)
     with Checkpoints.of(out, spec, settings) as checkpoints:
@@ -179,7 +181,7 @@ class _Run:
         start = None if self.checkpoints.state is not None else self.start
         simulated = {**self.settings, "model": start, "state": self.checkpoints.state}
         self.job = _native.TrainingSimulation(text, **simulated)
-        self.whole_models = WholeModelLog(self.spec)
+        self.log = RunLog(self.spec)
         self.plain = None
         if self.has_plain:
             self.plain = _native.ModelSteps(text, self.start, self.checkpoints.plain)
@@ -213,8 +215,7 @@ class _Run:
         given, seconds = self._contributions(model, number)
         gives = {rank: one for rank, one in enumerate(given) if isinstance(one, Contribution)}
         lost = {self.names[rank]: one.why for rank, one in enumerate(given) if isinstance(one, Nothing)}
-        for rank, one in gives.items():
-            self.whole_models.look_at(number, version, model, one.vector, f"the update of {self.names[rank]}")
+        self.log.given(number, version, model, {self.names[rank]: one for rank, one in gives.items()})
         training = {rank: self.devices.trains_for(rank, number, seconds[rank]) for rank in gives}
         if len(gives) < self.spec.least_roster:
             fault = f"{len(gives)} parties have an update, and a round needs {self.spec.least_roster}"
@@ -230,6 +231,7 @@ class _Run:
             None,
         )
         report = json.loads(ended.report)
+        self.log.clipped(number, report["clipped"] or 0, len(gives))
         survivors = [self.names[rank] for rank in ended.survivors]
         lost |= {
             name: why

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from blindsum.errors import ConfigError, InputError
@@ -42,6 +42,14 @@ def record_fields(store: AnyPath, job: str | None, evaluate: Evaluate | None) ->
         "error_bound": spec.max_error,
         "key_setups": tuple(one for key_setup, one in rounds if key_setup),
     }
+
+
+def rounds_after(store: AnyPath, job: str, number: int, evaluate: Evaluate | None) -> Iterator[TrainingRound]:
+    """The rounds of a job behind this number that are over, without key set-ups."""
+    reports = stored_rounds(store, job, MOST_ROUNDS)
+    over = [one for one in reports if one["state"] in OVER and one["number"] > number]
+    tests = {} if evaluate is None else _tests(store, job, over, evaluate)
+    return (_round(one, tests) for one in over if not one["key_setup"])
 
 
 def _name(names: list[str], asked: str | None) -> str:

@@ -1,0 +1,74 @@
+"""What the log says of a simulated run: what each party of a real job would be told in its own log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from blindsum.errors import ConfigError
+from blindsum.options import Quantised
+from blindsum.rounds import Array, ZerosLog
+from blindsum.spec import JobSpec
+from blindsum.training.contribution import Contribution
+from blindsum.whole_models import WholeModelLog
+
+logger = logging.getLogger("blindsum")
+
+
+def check_first_model(spec: JobSpec, model: object) -> None:
+    """Refuse a run without the first model that a party of a real job would have to give.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        The job takes its first model from a party, and none is given.
+    """
+    if model is None and spec.initial == "first-party":
+        rule = "is missing, and the job takes its first model from a party (initial = first-party)"
+        raise ConfigError("model", f"{rule}: give the model that this party would give")
+
+
+class RunLog:
+    """Warns once of each thing that goes wrong in a run without an error."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._spec = spec
+        self._zeros = ZerosLog(spec)
+        self._whole = WholeModelLog(spec)
+        self._clipped = False
+        self._beyond: set[str] = set()
+        self._ranges = {metric.name: (metric.low, metric.high) for metric in spec.metrics}
+
+    def given(self, number: int, version: int, model: Array, gives: Mapping[str, Contribution]) -> None:
+        """Look at the model of a round, and at what parties give, by their names."""
+        self._zeros.look_at(number, version, model)
+        for name, one in gives.items():
+            self._whole.look_at(number, version, model, one.vector, f"the update of {name}")
+            self._look_at_metrics(number, name, one.metrics)
+
+    def _look_at_metrics(self, number: int, name: str, metrics: Mapping[str, float]) -> None:
+        for metric, value in metrics.items():
+            low, high = self._ranges.get(metric, (value, value))
+            if metric in self._beyond or value is None or low <= value <= high or value != value:
+                continue
+            self._beyond.add(metric)
+            logger.warning(
+                "job %r, round %d: metric %s of %s is %g, outside of its range from %g to %g, and counts as the "
+                "end of it: choose another low or high in the job",
+                *(self._spec.job, number, metric, name, value, low, high),
+            )
+
+    def clipped(self, number: int, coordinates: int, parties: int) -> None:
+        """Look at how many coordinates of all updates were cut off."""
+        if coordinates == 0 or self._clipped:
+            return
+        self._clipped = True
+        spec = self._spec
+        aciq = isinstance(spec.encoding, Quantised) and spec.encoding.clipping == "aciq"
+        bound = "the bounds of this round" if aciq or spec.clip is None else f"clip = {spec.clip:g}"
+        advice = "if it goes on, take clipping = tensor" if aciq else "raise clip in the job"
+        logger.warning(
+            "job %r, round %d: %d of %d coordinates of the parties' updates were cut off (%s); the mean does not "
+            "have what was cut off: %s",
+            *(spec.job, number, coordinates, spec.dim * parties, bound, advice),
+        )
