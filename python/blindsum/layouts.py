@@ -199,12 +199,13 @@ class ModelLayout(Shown, ABC):
 
     def _look_at(self, values: Vector) -> None:
         """Warn once of a model that goes on without a load: its changes have those of earlier rounds, too."""
-        trained = zlib.crc32(values)
+        trained = zlib.crc32(values.data)
         if self._trained not in (None, trained) and not self._is_told:
             self._is_told = True
             logger.warning(
-                "this model was trained on after its change was taken, and no model was loaded in between: the "
-                "change has that of the round before in it, too. Call load(rnd.model) in each round before you train"
+                "this model was trained on after its change was taken, and no model was loaded in between: "
+                "the change has that of the round before in it, too. Call load(rnd.model) in each round "
+                "before you train"
             )
         self._trained = trained
 

@@ -477,7 +477,7 @@ class ZerosLog:
         self._job = spec.job
 
     def look_at(self, number: int, version: int, model: Array | Callable[[], Array]) -> None:
-        """Look at the model of the first round that this party gets; a function is asked only if it matters."""
+        """Look at the first model that this party gets; a function is asked only if it matters."""
         looks, self._looks = self._looks, False
         if not looks or version > 0 or (model() if callable(model) else model).any():
             return

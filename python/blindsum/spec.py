@@ -220,8 +220,8 @@ class JobSpec(JobFields, Shown):
     def tolerated(self) -> int:
         """How many parties a round of all may lose, whoever they are, and still have a sum.
 
-        :attr:`quorum` must survive, and as many as the protocol needs shares or answers of. In a round in which
-        each party has few ``neighbours`` more may be lost, as long as they are not all near each other.
+        :attr:`quorum` must survive, and as many as the protocol needs shares or answers of. In a round in
+        which each party has few ``neighbours`` more may be lost, as long as they are not near each other.
         """
         chosen = self.chosen
         needed = max(self.quorum, chosen.get("answers", 0))

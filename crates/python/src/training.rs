@@ -138,7 +138,7 @@ impl TrainingSimulation {
             ends: result
                 .ends
                 .iter()
-                .map(|end| self.end(end, result.outcome.is_some()))
+                .map(|end| self.end(end, result.outcome.is_ok()))
                 .collect(),
         })
     }

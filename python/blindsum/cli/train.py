@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from blindsum.cli import EXIT_ABORT, EXIT_SUM, console
 from blindsum.cli.compare import setting
@@ -128,8 +128,7 @@ def _as_processes(
         return run_processes(options.file, changes, table.add, console.note)
     except RunStopped as stopped:
         _write(stopped.record, Path(options.out), table)
-        assert stopped.__cause__ is not None
-        raise stopped.__cause__ from None
+        raise stopped.why from None
 
 
 class _Table:

@@ -100,6 +100,9 @@ def described(path: str, changes: Sequence[tuple[str, str]] = ()) -> Description
         step, model = source.function("step"), source.model()
         evaluate = source.function("evaluate") if "evaluate" in table else None
     spec = JobSpec.from_settings([*_flat(job, [name for name, _ in changes]), *changes])
+    if "net" in table and spec.initial == "zeros":
+        # Such a job begins with zeros whatever the network holds.
+        model = None
     parts = list(source.function("data")(spec.parties, seed))
     settings: dict[str, Any] = {name: table[name] for name in ("drop", "latency", "compute") if name in table}
     return Description(spec, step, parts, model, evaluate, {**settings, "seed": seed})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 
 from blindsum.errors import ConfigError
@@ -49,12 +50,13 @@ class RunLog:
     def _look_at_metrics(self, number: int, name: str, metrics: Mapping[str, float]) -> None:
         for metric, value in metrics.items():
             low, high = self._ranges.get(metric, (value, value))
-            if metric in self._beyond or value is None or low <= value <= high or value != value:
+            is_number = value is not None and not math.isnan(value)
+            if metric in self._beyond or not is_number or low <= value <= high:
                 continue
             self._beyond.add(metric)
             logger.warning(
-                "job %r, round %d: metric %s of %s is %g, outside of its range from %g to %g, and counts as the "
-                "end of it: choose another low or high in the job",
+                "job %r, round %d: metric %s of %s is %g, outside of its range from %g to %g, and counts as "
+                "the end of it: choose another low or high in the job",
                 *(self._spec.job, number, metric, name, value, low, high),
             )
 
@@ -68,7 +70,7 @@ class RunLog:
         bound = "the bounds of this round" if aciq or spec.clip is None else f"clip = {spec.clip:g}"
         advice = "if it goes on, take clipping = tensor" if aciq else "raise clip in the job"
         logger.warning(
-            "job %r, round %d: %d of %d coordinates of the parties' updates were cut off (%s); the mean does not "
-            "have what was cut off: %s",
+            "job %r, round %d: %d of %d coordinates of the parties' updates were cut off (%s); the mean does "
+            "not have what was cut off: %s",
             *(spec.job, number, coordinates, spec.dim * parties, bound, advice),
         )

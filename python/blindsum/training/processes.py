@@ -27,7 +27,7 @@ from blindsum.training.words import count_text
 SETTINGS = "BLINDSUM_TRAINING"
 """Environment variable of a party: JSON with ``file``, ``rank``, ``name``, ``seed`` and ``changes``."""
 
-WARNING = re.compile(r"\bWARN(?:ING)?\b:?\s+(.*)")
+WARNING = re.compile(r"^(?:WARNING:? )?(job '.*', round \d+: .*)")
 """A warning in the log of a party."""
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -58,8 +58,8 @@ def run_processes(
     progress
         Called with each round as soon as it is over.
     told
-        Called with what people should know meanwhile: processes that ended, and the first warning of each kind
-        of the parties.
+        Called with what people should know meanwhile: processes that ended, and the first warning of each
+        kind of the parties.
 
     Raises
     ------
@@ -87,22 +87,24 @@ def run_processes(
         record = TrainingRecord.from_store(cluster.store, spec.job, evaluate=evaluate)
     record = dataclasses.replace(record, kind="processes")
     if stopped is not None:
-        raise RunStopped(record) from stopped
+        raise RunStopped(record, stopped) from stopped
     return record
 
 
 class RunStopped(BlindsumError):
-    """A run ended before its time; its cause says why.
+    """A run ended before its time.
 
     Attributes
     ----------
     record : TrainingRecord
         What there is of it.
+    why : BaseException
+        Why it ended.
     """
 
-    def __init__(self, record: TrainingRecord) -> None:
-        super().__init__(f"the run ended after {count_text(len(record.rounds), 'round')}")
-        self.record = record
+    def __init__(self, record: TrainingRecord, why: BaseException) -> None:
+        super().__init__(f"the run ended after {count_text(len(record.rounds), 'round')}: {why}")
+        self.record, self.why = record, why
 
 
 class _Watched:
@@ -158,7 +160,7 @@ def _once(evaluate: Evaluate) -> Evaluate:
     known: dict[bytes, Mapping[str, float]] = {}
 
     def test(model: Array) -> Mapping[str, float]:
-        name = hashlib.sha256(model).digest()
+        name = hashlib.sha256(model.data).digest()
         if name not in known:
             known[name] = evaluate(model)
         return known[name]
