@@ -45,6 +45,7 @@ impl Member {
             None => {}
         }
         (self.done, self.farewell) = (None, None);
+        self.done_early.clear();
         self.offer = Some(offer);
         Ok(self.try_ready().await?)
     }
