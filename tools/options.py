@@ -23,7 +23,7 @@ BEGIN, END = "<!-- begin of what tools/options.py writes -->\n", "<!-- end -->\n
 WIDTH = 110
 
 # The classes of what is chosen, by the field that chooses it.
-BASES = {"protocol": "Protocol", "encoding": "Encoding", "step": "ServerStep"}
+BASES = {"protocol": "Protocol", "encoding": "Encoding", "step": "ServerStep", "stop": "Stop"}
 HEADINGS = BASES | {"step": "Server step"}
 TYPES = {"integer": "int", "number": "float", "string": "str"}
 # The classes of entries of lists, by their schema.
@@ -144,7 +144,7 @@ def python(schema: dict) -> str:
         for field, base in BASES.items()
     ]
     head = [
-        '"""The options of jobs, protocols, encodings and server steps.',
+        '"""The options of jobs, protocols, encodings, server steps and stops.',
         "",
         "Written by tools/options.py from the declarations in Rust: change them there.",
         '"""',
@@ -155,7 +155,7 @@ def python(schema: dict) -> str:
         "from dataclasses import dataclass",
         "from typing import TYPE_CHECKING, ClassVar, Required, TypedDict",
         "",
-        "from blindsum.tables import UNSET, Encoding, Metric, Parameters, Protocol, ServerStep, Tensor",
+        "from blindsum.tables import UNSET, Encoding, Metric, Parameters, Protocol, ServerStep, Stop, Tensor",
         "",
         "if TYPE_CHECKING:",
         "    from blindsum.layouts import ModelLayout",

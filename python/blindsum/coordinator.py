@@ -20,6 +20,7 @@ from blindsum.spec import JobSpec
 from blindsum.stores import (
     StoredFault,
     back_up,
+    stored_best_model,
     stored_faults,
     stored_jobs,
     stored_model,
@@ -39,6 +40,7 @@ __all__ = [
     "ModelStart",
     "StoredFault",
     "back_up",
+    "stored_best_model",
     "stored_faults",
     "stored_jobs",
     "stored_model",
@@ -414,6 +416,25 @@ class Coordinator(Shown):
             raise ConfigError("store", rule)
         states = {state["job"]: state for state in stored_jobs(self._store)}
         return stored_model(self._store, self._spec.job, int(states[self._spec.job]["model_version"]))
+
+    @property
+    def best_model(self) -> Array:
+        """The best model of a job with ``stop``, out of the store.
+
+        Shape ``(dim,)``, of the element type of the job's models. Its version, value and round are ``best``
+        in :meth:`statuses`.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            This coordinator has no store, or the job has no ``stop``.
+        blindsum.StoreError
+            No round has a value of the metric yet.
+        """
+        if self._store is None:
+            rule = "this coordinator keeps no models: give store="
+            raise ConfigError("store", rule)
+        return stored_best_model(self._store, self._spec.job)[1]
 
     def stop(self) -> None:
         """Tell the parties and end; :meth:`statuses` ends when that is done."""

@@ -116,9 +116,12 @@ class JobDone(Comparable):
     ----------
     model : numpy.ndarray or None
         Its last model, read-only, if it is known here.
+    reason : str
+        Why, as the coordinator says, where the job was done before its rounds were; empty otherwise.
     """
 
     model: Array | None
+    reason: str = ""
 
 
 @dataclass(frozen=True)

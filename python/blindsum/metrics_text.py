@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+from blindsum.texts import counted
 
 
 def values_and_shares(
@@ -17,6 +20,15 @@ def metrics_text(report: Mapping[str, Mapping[str, float | None]]) -> str:
     """Metrics of a round for people, e.g. ``accuracy 0.931, loss 0.21 (of 80 % of the weight)``."""
     values, shares = values_and_shares(report)
     return ", ".join(_text(name, value, shares[name]) for name, value in values.items())
+
+
+def best_text(best: Mapping[str, Any]) -> str:
+    """The best value of a metric for people, with its model."""
+    since = f", {counted(best['without_gain'], 'round')} since then" if best["without_gain"] else ""
+    return (
+        f"best {best['metric']} {best['value']:.4g}, of model version {best['version']}, which round "
+        f"{best['round']} started from{since}"
+    )
 
 
 def _text(name: str, value: float | None, share: float) -> str:

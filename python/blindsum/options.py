@@ -1,4 +1,4 @@
-"""The options of jobs, protocols, encodings and server steps.
+"""The options of jobs, protocols, encodings, server steps and stops.
 
 Written by tools/options.py from the declarations in Rust: change them there.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Required, TypedDict
 
-from blindsum.tables import UNSET, Encoding, Metric, Parameters, Protocol, ServerStep, Tensor
+from blindsum.tables import UNSET, Encoding, Metric, Parameters, Protocol, ServerStep, Stop, Tensor
 
 if TYPE_CHECKING:
     from blindsum.layouts import ModelLayout
@@ -25,10 +25,12 @@ __all__ = [
     "Fssa",
     "Integers",
     "Mpc3",
+    "NoStop",
     "PaillierAllReduce",
     "PaillierBroadcast",
     "PaillierRing",
     "Plain",
+    "Plateau",
     "Pss",
     "PssMalicious",
     "Quantised",
@@ -508,6 +510,40 @@ class FedAdagrad(ServerStep):
     tau: float = UNSET
 
 
+@dataclass(frozen=True, kw_only=True)
+class NoStop(Stop):
+    """The job ends when its rounds are done, and no model is kept as the best one."""
+
+    name: ClassVar[str] = "never"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plateau(Stop):
+    """The job ends once a metric has not become better for some rounds.
+
+    The model with its best value is kept.
+
+    Attributes
+    ----------
+    metric : str
+        The metric: the name of one of the job's ``metrics``. By default ``""``.
+    better : str
+        Which values are better. ``higher``: Greater values, as of an accuracy; ``lower``: Smaller values, as
+        of a loss. By default ``"higher"``.
+    patience : int
+        Rounds with a value of the metric, and without a better one, after which the job ends; 0 never ends
+        it, and only keeps the best model. By default ``5``.
+    least_gain : float
+        How much better than the best value another one must be; as much is not enough. By default ``0.0``.
+    """
+
+    name: ClassVar[str] = "plateau"
+    metric: str = UNSET
+    better: str = UNSET
+    patience: int = UNSET
+    least_gain: float = UNSET
+
+
 @dataclass(frozen=True, init=False)
 class JobFields:
     """What every job has; a field that was not given has its default.
@@ -568,6 +604,10 @@ class JobFields:
         be given one. Without one it is zeros, and everybody is warned; ``zeros``: It is zeros;
         ``first-party``: From the first party, by name, of those that are connected and can give one. The
         coordinator and all parties learn it. By default ``"coordinator"``.
+    stop : Stop
+        When the job ends before its rounds are done, and which model is kept as the best one, with the
+        options of that: ``"name"``, or a table with ``name`` and options. A table without ``name`` is one of
+        ``plateau``. By default ``"never"``.
     """
 
     protocol: Protocol
@@ -590,6 +630,7 @@ class JobFields:
     parameters: Parameters
     step: ServerStep
     initial: str
+    stop: Stop
 
 
 class JobArguments(TypedDict, total=False):
@@ -615,6 +656,7 @@ class JobArguments(TypedDict, total=False):
     parameters: Mapping[str, object]
     step: str | ServerStep | Mapping[str, object]
     initial: str
+    stop: str | Stop | Mapping[str, object]
 
 
 PROTOCOLS: dict[str, type[Protocol]] = {
@@ -637,3 +679,4 @@ ENCODINGS: dict[str, type[Encoding]] = {item.name: item for item in (Quantised, 
 STEPS: dict[str, type[ServerStep]] = {
     item.name: item for item in (FedAvg, FedAvgM, FedAdam, FedYogi, FedAdagrad)
 }
+STOPS: dict[str, type[Stop]] = {item.name: item for item in (NoStop, Plateau)}

@@ -222,10 +222,14 @@ class Session(Shown):
     def final_model(self) -> Array | None:
         """The last model of the job, read-only, shape ``(dim,)``, once no more rounds will come.
 
-        ``None`` before that, after :meth:`close`, and where neither this party nor the coordinator knows it:
-        a party of a ``flashe`` job that missed the last round.
+        ``None`` before that, after :meth:`close`, and at a party of ``flashe`` that missed the last round.
         """
         return self._native.final_model()
+
+    @property
+    def done_early(self) -> str:
+        """Why the job was done before its rounds were (``stop`` of the job); else, and before that, empty."""
+        return self._native.done_early()
 
     def rounds(self, on_lost: OnLost | None = None) -> Iterator[Round]:
         """Give round after round until the job is over, whatever becomes of a single one.

@@ -12,10 +12,18 @@ from typing import Any, Unpack
 from blindsum import _native
 from blindsum.display import Shown
 from blindsum.errors import SpecError
-from blindsum.options import ENCODINGS, PROTOCOLS, STEPS, JobArguments, JobFields
+from blindsum.options import ENCODINGS, PROTOCOLS, STEPS, STOPS, JobArguments, JobFields
 from blindsum.plan import Step
 from blindsum.tables import UNSET, Metric, Parameters, Table, Tensor
 from blindsum.texts import counted
+
+CHOICES: dict[str, Mapping[str, type[Table]]] = {
+    "protocol": PROTOCOLS,
+    "encoding": ENCODINGS,
+    "step": STEPS,
+    "stop": STOPS,
+}
+"""The classes of what a job chooses, by the field that chooses it."""
 
 
 @dataclass(frozen=True, init=False)
@@ -23,7 +31,7 @@ class JobSpec(JobFields, Shown):
     """What is agreed before anything is sent. Checked when it is made; its hash is in every key.
 
     It has a field for what every job has (:class:`blindsum.options.JobFields`), and ``protocol``,
-    ``encoding`` and ``step`` with the options of what is chosen: a name, or a class such as
+    ``encoding``, ``step`` and ``stop`` with the options of what is chosen: a name, or a class such as
     :class:`blindsum.SecAggPlus`.
     What is not said has its default. Whole numbers are of type ``int``, or integers of numpy, as for
     :func:`numpy.zeros`: ``dim=100_000``, not ``dim=1e5``.
@@ -281,7 +289,7 @@ class JobSpec(JobFields, Shown):
 
     def _shown(self) -> dict[str, object]:
         said = json.loads(self.to_json(said=True))
-        options = {name: said.pop(name) for name in ("protocol", "encoding", "step") if name in said}
+        options = {name: said.pop(name) for name in CHOICES if name in said}
         chosen = ", ".join(f"{name} {value}" for name, value in self.chosen.items())
         return {
             **{name: _option_text(value) for name, value in options.items()},
@@ -300,7 +308,7 @@ class JobSpec(JobFields, Shown):
     def _take(self, checked: dict[str, Any]) -> None:
         """The fields, as the core filled them in."""
         spec = dict(checked["spec"])
-        for name, tables in (("protocol", PROTOCOLS), ("encoding", ENCODINGS), ("step", STEPS)):
+        for name, tables in CHOICES.items():
             options = dict(spec[name])
             if "tensors" in options:
                 options["tensors"] = tuple(Tensor(**tensor) for tensor in options["tensors"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from blindsum import _native, checks
-from blindsum.errors import ConfigError
+from blindsum.errors import ConfigError, StoreError
 from blindsum.pki import AnyPath
 from blindsum.spec import JobSpec
 
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
     """Every job of a store, by name, as plain data; a coordinator may use the store meanwhile.
 
-    Each has ``job``, ``state`` (``"running"``, ``"done"`` or ``"failed"``), ``reason``, ``protocol``,
-    ``rounds_done``, ``rounds``, ``min_parties``, ``model_version``, ``held`` (why operators let no round
-    begin) and ``round``, the report of the latest round: ``"joining"`` while parties join it, ``"running"``
-    from then on.
+    Each has ``job``, ``state`` (``"running"``, ``"done"`` or ``"failed"``), ``reason`` (why it failed, or was
+    done before its rounds were), ``protocol``, ``rounds_done``, ``rounds``, ``min_parties``,
+    ``model_version``, ``held`` (why operators let no round begin) and ``round``, the report of the latest
+    round: ``"joining"`` while parties join it, ``"running"`` from then on. A job with ``stop`` has
+    ``stop_metric`` and, from the first value on, ``best``: its ``metric``, ``value`` and model ``version``,
+    the ``round`` that started from that, and the rounds ``without_gain`` since then.
 
     Raises
     ------
@@ -111,6 +113,37 @@ def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
         No such file, damaged, or no store of this version.
     """
     return _native.stored_model(checks.stored(store), job, version)
+
+
+def stored_best_model(store: AnyPath, job: str) -> tuple[dict[str, Any], Array]:
+    """The best model of a job with ``stop``, and what :func:`stored_jobs` has of it as ``best``.
+
+    A coordinator may use the store meanwhile.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        The store has no such job, or the job has no ``stop``: no metric says which model is the best one.
+    blindsum.StoreError
+        No round has a value of the metric yet; or no such file, damaged, or no store of this version.
+    """
+    jobs = {one["job"]: one for one in stored_jobs(store)}
+    if job not in jobs:
+        known = ", ".join(jobs) or "it has none"
+        raise ConfigError("job", f"{job!r} must be one of the store's jobs: {known}")
+    metric, best = jobs[job].get("stop_metric"), jobs[job].get("best")
+    where = f"store {checks.stored(store)}: job {job}"
+    if not metric:
+        rule = (
+            f"job {job} must have stop, e.g. stop = {{ metric = 'accuracy' }}: nothing says which is the best"
+        )
+        raise ConfigError("best", rule)
+    if best is None:
+        raise StoreError(f"{where} has no best model yet: no round has a value of {metric}; try it later")
+    model = stored_model(store, job, best["version"])
+    if model is None:
+        raise StoreError(f"{where}: version {best['version']} of the model, the best one, is not there")
+    return best, model
 
 
 def stored_versions(store: AnyPath, job: str) -> list[int]:

@@ -113,3 +113,7 @@ class Encoding(Table):
 
 class ServerStep(Table):
     """What adding to the model means, with its options."""
+
+
+class Stop(Table):
+    """When a job ends before its rounds are done, with its options."""

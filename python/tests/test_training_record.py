@@ -300,8 +300,12 @@ def test_every_kind_of_round_of_a_store_is_told(monkeypatch):
     assert (done.lost, done.up, done.down) == ({"b": "input: its connection was lost"}, 7, 2)
     assert (lost.outcome, lost.fault, lost.metrics) == ("abort", "too few", {})
     assert found.ended == "the job is not over: 1 round of 9 planned so far"
-    for state, said in (("failed", "the job failed: no luck"), ("done", "the job is done after 1 round")):
-        status |= {"state": state, "reason": "no luck"}
+    for state, reason, said in (
+        ("failed", "no luck", "the job failed: no luck"),
+        ("done", "", "the job is done after 1 round"),
+        ("done", "no gain", "the job is done after 1 round: no gain"),
+    ):
+        status |= {"state": state, "reason": reason}
         assert bs.TrainingRecord.from_store("job.sqlite").ended == said
     status |= {"state": "running", "rounds": 0, "held": "paused by anna"}
     assert bs.TrainingRecord.from_store("job.sqlite").ended.endswith("1 round so far; paused by anna")

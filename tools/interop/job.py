@@ -106,8 +106,19 @@ CHOSEN: dict[str, dict[str, dict[str, Option]]] = {
         "fedyogi": ADAM,
         "fedadagrad": {"learning_rate": ETA[0.1], "beta1": _part(0.0), "tau": TAU},
     },
+    "stop": {
+        "never": {},
+        "plateau": {
+            "metric": Option("text", ""),
+            "better": Option("choice", "higher", choices=("higher", "lower")),
+            "patience": Option("whole", 5),
+            "least_gain": Option("real", 0.0, 0, math.inf, below=True),
+        },
+    },
 }
-USUAL = {"encoding": "quantised", "step": "fedavg"}
+USUAL = {"encoding": "quantised", "step": "fedavg", "stop": "never"}
+# The names of these are said only where they are others, or have an option with another value.
+QUIET = ("step", "stop")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -232,9 +243,8 @@ class Job:
         for name in sorted(kinds, key=lambda name: name.encode()):
             kind, default = kinds[name]
             value = _parts(kind, self.options[name])
-            # The name of the step is said only where it is another one, or has an option with another value.
-            if name == "step" and any(
-                self.options[option] != kinds[option][1] for option in kinds if option.startswith("step.")
+            if name in QUIET and any(
+                self.options[option] != kinds[option][1] for option in kinds if option.startswith(f"{name}.")
             ):
                 default = None
             if default is None or value != _parts(kind, default):
@@ -264,7 +274,7 @@ class Job:
         if not isinstance(chosen, str) or chosen not in alternatives:
             raise BadJob(f"{where}: {chosen!r} is none of {', '.join(alternatives)}")
         self.options[place] = chosen
-        kinds[place] = ("choice", "fedavg" if place == "step" else None)
+        kinds[place] = ("choice", USUAL[place] if place in QUIET else None)
         for name, option in alternatives[chosen].items():
             full = f"{place}.{name}"
             self.options[full] = _value(full, option, options.pop(name, option.default))

@@ -84,11 +84,16 @@ class Job:
     parameters: dict[str, object] = field(default_factory=dict)
     step: str = "fedavg"
     initial: str = "coordinator"
+    stop: str = "never"
     learning_rate: float | None = None
     momentum: float | None = None
     beta1: float | None = None
     beta2: float | None = None
     tau: float | None = None
+    metric: str = ""
+    better: str = "higher"
+    patience: int = 5
+    least_gain: float = 0.0
 
     def hash(self) -> bytes:
         """Hash of what the job says."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .job import Job, Metric, Tensor
-from .said import COMMON, ENCODINGS, PROTOCOLS, STEPS, Option, job_hash, said
+from .said import COMMON, ENCODINGS, PROTOCOLS, STEPS, STOPS, Option, job_hash, said
 
 # Another value than the default, which a job of 40 parties and 15 coordinates may have beside the defaults.
 OTHERS: dict[str, Option] = {
@@ -82,6 +82,13 @@ RULES: dict[str, dict[str, Option]] = {
 }
 # Projections need a norm.
 PROVED: dict[str, dict[str, Option]] = {"bound": {"bound": "l2", "max_norm": 0.75}}
+# A rule that ends a job needs a metric.
+STOPPED: dict[str, dict[str, Option]] = {
+    "metric": {},
+    "better": {"better": "lower"},
+    "patience": {"patience": 3},
+    "least_gain": {"least_gain": 0.001},
+}
 # The threshold of ramp sharing is that of sums.
 RAMP_THRESHOLD = 30
 BASE = Job(parties=40, dim=15)
@@ -115,11 +122,28 @@ def jobs() -> list[Job]:
         base = replace(BASE, step=step)
         found.append(base)
         found += [replace(base, **{name: OTHERS[name]}) for name in options]
+    stopped = replace(BASE, metrics=OTHERS["metrics"], stop="plateau", metric="accuracy")
+    found += [replace(stopped, **STOPPED[name]) for name in STOPS["plateau"]]
     return found
 
 
 # Job files, and what they mean to everybody who reads one.
 FILES: dict[str, Job] = {
+    """\
+protocol = "plain"
+parties = 3
+dim = 20
+metrics = [{ name = "loss", low = 0.0, high = 4.0 }]
+stop = { metric = "loss", better = "lower", patience = 5 }
+""": Job(
+        protocol="plain",
+        parties=3,
+        dim=20,
+        metrics=(Metric("loss", 0.0, 4.0),),
+        stop="plateau",
+        metric="loss",
+        better="lower",
+    ),
     'protocol = "plain"\nparties = 3\ndim = 20\nencoding = "integers"\nmin_parties = 1\n': Job(
         protocol="plain", parties=3, dim=20, encoding="integers", min_parties=1, model_update="none"
     ),
@@ -194,6 +218,11 @@ def refused() -> list[dict[str, object]]:
             (base | {"step": "sgd"}, "step"),
             (base | {"step": {"momentum": 0.5}}, "step.name"),
             (base | {"step": {"name": "fedadagrad", "beta2": 0.5}}, "step.beta2"),
+            (base | {"stop": "soon"}, "stop"),
+            (base | {"stop": {"name": "never", "patience": 5}}, "stop.patience"),
+            (base | {"stop": {"patience": 2.5}}, "stop.patience"),
+            (base | {"stop": {"name": "plateau", "better": "more"}}, "stop.better"),
+            (base | {"patience": 5}, "patience"),
             (base | {"learning_rate": 0.5}, "learning_rate"),
             (base | {"min_parties": True}, "min_parties"),
             (proved, "protocol.bound"),
@@ -229,6 +258,7 @@ def vectors() -> dict[str, object]:
             "protocol": PROTOCOLS,
             "encoding": ENCODINGS,
             "step": STEPS,
+            "stop": STOPS,
         },
         "jobs": [hashed(job) for job in jobs()],
         "refused": refused(),

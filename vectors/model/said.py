@@ -43,6 +43,7 @@ COMMON: dict[str, Option | None] = {
     "parameters": {},
     "step": "fedavg",
     "initial": "coordinator",
+    "stop": "never",
 }
 PROTOCOLS: dict[str, dict[str, Option]] = {
     "plain": {},
@@ -95,9 +96,13 @@ STEPS: dict[str, dict[str, Option]] = {
     "fedyogi": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99, "tau": 0.001},
     "fedadagrad": {"learning_rate": 0.1, "beta1": 0.0, "tau": 0.001},
 }
-CHOICES = {"protocol": PROTOCOLS, "encoding": ENCODINGS, "step": STEPS}
+STOPS: dict[str, dict[str, Option]] = {
+    "never": {},
+    "plateau": {"metric": "", "better": "higher", "patience": 5, "least_gain": 0.0},
+}
+CHOICES = {"protocol": PROTOCOLS, "encoding": ENCODINGS, "step": STEPS, "stop": STOPS}
 # A choice that is said only where its name or one of its options is another one.
-QUIET = {"step"}
+QUIET = {"step", "stop"}
 
 
 def default_of(job: Job, name: str) -> Option | None:
@@ -108,7 +113,7 @@ def default_of(job: Job, name: str) -> Option | None:
 def dotted(job: Job) -> dict[str, Option]:
     """What differs from its default, by dotted name; the names of protocol and encoding always.
 
-    That of the step only where it or one of its options differs.
+    Those of the step and the stop only where they or one of their options differ.
     """
     said = {name: getattr(job, name) for name in COMMON if getattr(job, name) != default_of(job, name)}
     said |= {f"parameters.{name}": value for name, value in said.pop("parameters", {}).items()}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use blindsum_encode::{EncodeError, MetricSum};
 use blindsum_math::words::Words;
+pub use blindsum_protocol::Best;
 use blindsum_protocol::Round;
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +99,10 @@ pub struct RoundReport {
     /// parties learn the sum.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, MetricReport>,
+    /// The best value so far of the metric that the job's `stop` names, with the model that it is of: before this round, and
+    /// once there is a sum, after it. None in a job without `stop`, and before the first value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
     /// The name of the result, in hexadecimal digits. Parties that were told the same result have the same name. Empty
     /// before there is a result, and in a key set-up.
     #[serde(default)]
@@ -179,7 +184,8 @@ pub struct JobStatus {
     pub job: String,
     /// Where it stands.
     pub state: JobState,
-    /// Why the job failed, or why its coordinator cannot go on; empty if neither is so.
+    /// Why the job failed, why its coordinator cannot go on, or why the job was done before its rounds were, because a metric
+    /// became no better; empty if none of these is so.
     pub reason: String,
     /// The protocol.
     pub protocol: String,
@@ -194,6 +200,10 @@ pub struct JobStatus {
     /// The party that gave the first model; empty where none did.
     #[serde(default)]
     pub model_from: String,
+    /// The best value so far of the metric that the job's `stop` names, with the model that it is of. None in a job without
+    /// `stop`, and before the first value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
     /// The names of connected parties.
     pub connected: Vec<String>,
     /// The key exchange of TLS on the connection of each party and each other server, as in `X25519MLKEM768`; empty for a
@@ -251,6 +261,7 @@ impl RoundReport {
             survivors: Vec::new(),
             total_weight: None,
             metrics: BTreeMap::new(),
+            best: None,
             result: String::new(),
             stages: Vec::new(),
             wire: BTreeMap::new(),

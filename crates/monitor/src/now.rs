@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blindsum_net::report::{JobState, JobStatus, MetricReport};
+use blindsum_net::report::{Best, JobState, JobStatus, MetricReport};
 use blindsum_net::totals::Totals;
 use blindsum_net::watched::Watched;
 
@@ -141,6 +141,28 @@ fn training(jobs: &[(JobStatus, Totals)], page: &mut Page<'_>) -> fmt::Result {
         "blindsum_training_metric",
         "Weighted mean of a metric of training in the latest round with a sum.",
         of(|metric| metric.value),
+    )?;
+    let best = |value: fn(&Best) -> f64| {
+        let jobs = jobs.iter();
+        jobs.filter_map(move |(status, _)| {
+            let best = status.best.as_ref()?;
+            Some((of_job(&status.job, [("metric", &best.metric)]), value(best)))
+        })
+    };
+    page.gauges(
+        "blindsum_training_best",
+        "Best value so far of the metric that may end the job.",
+        best(|best| best.value),
+    )?;
+    page.gauges(
+        "blindsum_training_best_model_version",
+        "Version of the model that the best value is of.",
+        best(|best| best.version as f64),
+    )?;
+    page.gauges(
+        "blindsum_training_best_rounds_since",
+        "Rounds with a value of that metric since the best one.",
+        best(|best| f64::from(best.without_gain)),
     )?;
     page.gauges(
         "blindsum_training_metric_share",

@@ -302,7 +302,7 @@ mod tests {
             stage: 3,
             message,
         });
-        outbox.put(Queued::Last(pb::JobDone { model: None }.into()));
+        outbox.put(Queued::Last(pb::JobDone::default().into()));
         let (stream, mut frames) = mpsc::channel(100);
         let end = send_all(queue, &stream, Duration::from_secs(20)).await;
         assert_eq!(end, SendEnd::Finished);
@@ -381,7 +381,7 @@ mod tests {
         let mut sending = std::pin::pin!(sending);
         // Two pieces are in the line, the next one waits for its turn.
         assert!(polled(sending.as_mut()).await.is_none());
-        outbox.end_now(pb::JobDone { model: None }.into());
+        outbox.end_now(pb::JobDone::default().into());
         assert_eq!(polled(sending).await, Some(SendEnd::Finished));
         assert_eq!(Arc::strong_count(&kept), 1);
         let last = taking

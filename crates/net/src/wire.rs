@@ -245,7 +245,7 @@ mod tests {
                 &CoordinatorFrame::from(chunk),
             );
         }
-        let done = CoordinatorFrame::from(pb::JobDone { model: None });
+        let done = CoordinatorFrame::from(pb::JobDone::default());
         agrees(Sent::whole(&done), &done);
     }
 

@@ -64,6 +64,7 @@ pub use crate::core::servers::{KnownServers, ServerIdentity};
 pub use crate::core::sparsity::Sparsity;
 pub use crate::core::spec::encodings::*;
 pub use crate::core::spec::steps::*;
+pub use crate::core::spec::stops::*;
 pub use crate::core::spec::{
     JobSpec, MAX_DIM, MAX_PARTIES, MAX_SECONDS, Metric, Parameters, SpecError, TensorLayout,
     ceiling_of_fraction, floor_of_fraction,

@@ -128,6 +128,16 @@ impl Party {
         Ok(model.map(|model| read_only(py, model.values())))
     }
 
+    /// Why the job was done before its rounds were; empty before the end, and where all rounds were done.
+    fn done_early(&self, py: Python<'_>) -> PyResult<String> {
+        self.home.check(py, SESSION)?;
+        Ok(released(py, || {
+            let mut party = locked(&self.party);
+            let party = party.get();
+            party.map_or_else(String::new, |party| party.done_early().to_owned())
+        }))
+    }
+
     /// Reads certificate, key, CA and revocation list again.
     fn reload(&self, py: Python<'_>) -> PyResult<()> {
         self.home.check(py, SESSION)?;

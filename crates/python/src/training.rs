@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use blindsum_encode::Reals;
 use blindsum_job::Model;
 use blindsum_net::{Room, Task};
-use blindsum_protocol::{Job, PartySet};
+use blindsum_protocol::{Best, Job, PartySet};
 use blindsum_sim::{
     Cohort, DropAt, Given, Happening, PartyEnd, Progress, Scenario, SimError, Simulation, Stage,
     Training, TrainingState,
@@ -22,8 +22,20 @@ use crate::vectors::{Vector, read_model};
 use crate::wait::{interruptible, locked};
 
 /// A state as Python keeps it: version and bytes of the model, rounds run and begun again, the hash that rounds are bound
-/// to, and what each party has not sent yet.
-type Saved = (u64, Vec<u8>, u32, u64, Vec<u8>, Vec<Vec<u8>>);
+/// to, what each party has not sent yet, and the best value of a metric with the bytes of its model.
+type Saved = (
+    u64,
+    Vec<u8>,
+    u32,
+    u64,
+    Vec<u8>,
+    Vec<Vec<u8>>,
+    Option<(SavedBest, Vec<u8>)>,
+);
+
+/// The best value of a metric: its name, the round, the version of the model, the value, and the rounds since then without a better
+/// one.
+type SavedBest = (String, u64, u64, f64, u32);
 
 /// What became of a round.
 #[pyclass(frozen, get_all, module = "blindsum._native")]
@@ -90,12 +102,13 @@ impl TrainingSimulation {
         })
     }
 
-    /// Runs a round of the parties with these ranks. `updates`, `weights` and `metrics` are those of all, by rank. `events` are what happens to parties: a rank, a stage,
+    /// Runs the round `number`, of the parties with these ranks. `updates`, `weights` and `metrics` are those of all, by rank. `events` are what happens to parties: a rank, a stage,
     /// and the seconds by which the answer of that stage is late; infinity is for ever.
     #[allow(clippy::too_many_arguments)]
     fn round(
         &self,
         py: Python<'_>,
+        number: u64,
         ranks: Vec<usize>,
         updates: Vec<Bound<'_, PyAny>>,
         weights: Vec<u32>,
@@ -117,9 +130,13 @@ impl TrainingSimulation {
         let work = || {
             let mut training = locked(&self.inner);
             training.expect(events.into_iter().map(happening))?;
-            training.next_of(ranks, &inputs, &mut (), &mut |progress: &Progress| {
-                watcher.see(progress)
-            })
+            training.next_of(
+                number,
+                ranks,
+                &inputs,
+                &mut (),
+                &mut |progress: &Progress| watcher.see(progress),
+            )
         };
         let result = interruptible(py, || watcher.stop(), work)?;
         let (report, mut result) = match watcher.error() {
@@ -153,6 +170,18 @@ impl TrainingSimulation {
         locked(&self.inner).model().version()
     }
 
+    /// The best value so far of the metric that may end the job, with its model, read-only.
+    fn best<'py>(&self, py: Python<'py>) -> Option<(SavedBest, Bound<'py, PyAny>)> {
+        let training = locked(&self.inner);
+        let (best, model) = training.best()?;
+        Some((saved_best(best), read_only(py, model.values())))
+    }
+
+    /// Why a metric ends the job, for people; `None` where none does.
+    fn ended(&self) -> Option<String> {
+        locked(&self.inner).ended()
+    }
+
     /// How many parties there are.
     #[getter]
     fn parties(&self) -> usize {
@@ -171,13 +200,14 @@ impl TrainingSimulation {
             state.begun_again,
             chain,
             state.leftovers,
+            state.best.map(|(best, model)| (saved_best(&best), model)),
         )
     }
 }
 
 /// A state out of what Python kept.
 fn read(
-    (version, model, done, begun_again, chain, leftovers): Saved,
+    (version, model, done, begun_again, chain, leftovers, best): Saved,
 ) -> Result<TrainingState, SimError> {
     let chain = chain.try_into().map_err(|_| SimError::Scenario {
         field: "state",
@@ -190,7 +220,28 @@ fn read(
         begun_again,
         chain,
         leftovers,
+        best: best.map(|(best, model)| (read_best(best), model)),
     })
+}
+
+fn saved_best(best: &Best) -> SavedBest {
+    (
+        best.metric.clone(),
+        best.round,
+        best.version,
+        best.value,
+        best.without_gain,
+    )
+}
+
+fn read_best((metric, round, version, value, without_gain): SavedBest) -> Best {
+    Best {
+        metric,
+        round,
+        version,
+        value,
+        without_gain,
+    }
 }
 
 /// What happens to a party in the next round.

@@ -8,7 +8,7 @@ use blindsum_crypto::kdf;
 use blindsum_encode::{Reach, UpdateHistory};
 use blindsum_job::Model;
 use blindsum_math::words::Words;
-use blindsum_protocol::{JobMemory, MemoryVault, PartyId};
+use blindsum_protocol::{Best, JobMemory, MemoryVault, PartyId};
 
 use crate::liars::Equivocator;
 use crate::progress::Progress;
@@ -151,7 +151,12 @@ impl Rounds {
     }
 
     /// What another process needs to go on with this model.
-    pub(crate) fn state(&self, version: u64, model: Vec<u8>) -> TrainingState {
+    pub(crate) fn state(
+        &self,
+        version: u64,
+        model: Vec<u8>,
+        best: Option<(Best, Vec<u8>)>,
+    ) -> TrainingState {
         TrainingState {
             version,
             model,
@@ -159,6 +164,7 @@ impl Rounds {
             begun_again: self.begun_again,
             chain: self.model,
             leftovers: self.sparsifiers.to_bytes(),
+            best,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The state of a training simulation between two processes.
 
+use blindsum_protocol::Best;
+
 /// All that a training simulation needs to go on in another process. Keys of the job are not in it: parties make them anew.
 #[derive(Clone, Debug)]
 pub struct TrainingState {
@@ -15,4 +17,6 @@ pub struct TrainingState {
     pub chain: [u8; 32],
     /// What each party has not sent yet, by rank; empty where rounds are dense.
     pub leftovers: Vec<Vec<u8>>,
+    /// The best value of the metric that may end the job, with the bytes of the model that it is of.
+    pub best: Option<(Best, Vec<u8>)>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blindsum_encode::{EncodeError, Reals};
 use blindsum_job::Model;
-use blindsum_protocol::Job;
+use blindsum_protocol::{Best, Job};
 
 use crate::progress::Progress;
 use crate::report::RoundReport;
@@ -20,6 +20,7 @@ pub struct Training {
     job: Arc<Job>,
     rounds: Rounds,
     model: Model,
+    best: Option<(Best, Model)>,
 }
 
 impl Training {
@@ -34,7 +35,12 @@ impl Training {
             Some(values) => Model::first(&job, values).map_err(|error| model_error(&error))?,
         };
         let rounds = Rounds::new(simulation)?;
-        Ok(Self { job, rounds, model })
+        Ok(Self {
+            job,
+            rounds,
+            model,
+            best: None,
+        })
     }
 
     /// Goes on from a state of the same job with the same number of parties.
@@ -43,17 +49,42 @@ impl Training {
     /// Those of [`Rounds::new`], and a state that does not fit the job.
     pub fn resume(simulation: &Simulation, state: &TrainingState) -> Result<Self, SimError> {
         let job = simulation.scenario().job.clone();
-        let model = Model::restored(&job, state.version, &state.model)
-            .map_err(|rule| SimError::scenario("state", rule))?;
+        let restored = |version, bytes: &[u8]| {
+            Model::restored(&job, version, bytes).map_err(|rule| SimError::scenario("state", rule))
+        };
+        let model = restored(state.version, &state.model)?;
+        let best = match &state.best {
+            None => None,
+            Some((best, bytes)) => Some((best.clone(), restored(best.version, bytes)?)),
+        };
         let mut rounds = Rounds::new(simulation)?;
         rounds.restore(state, &model)?;
-        Ok(Self { job, rounds, model })
+        Ok(Self {
+            job,
+            rounds,
+            model,
+            best,
+        })
     }
 
     /// What another process needs to go on.
     pub fn state(&self) -> TrainingState {
         let model = self.model.to_bytes().to_vec();
-        self.rounds.state(self.model.version(), model)
+        let best = self.best.as_ref();
+        let best = best.map(|(best, model)| (best.clone(), model.to_bytes().to_vec()));
+        self.rounds.state(self.model.version(), model, best)
+    }
+
+    /// The best value so far of the metric that may end the job, and the model that it is of.
+    pub fn best(&self) -> Option<(&Best, &Model)> {
+        self.best.as_ref().map(|(best, model)| (best, model))
+    }
+
+    /// Why a metric ends the job, for people; `None` where none does.
+    pub fn ended(&self) -> Option<String> {
+        let plateau = self.job.spec().stop.plateau()?;
+        let (best, _) = self.best()?;
+        plateau.is_over(Some(best)).then(|| plateau.reason(best))
     }
 
     /// The model that the next round starts from.
@@ -73,11 +104,13 @@ impl Training {
     }
 
     /// Runs the next round, of the parties with these ranks, ascending; where it has a sum, the model is the next one.
+    /// `number` is what the round is called where it has the best value of a metric.
     ///
     /// # Errors
     /// Those of [`Rounds::next_of`], and a model that would not be finite.
     pub fn next_of(
         &mut self,
+        number: u64,
         ranks: Vec<usize>,
         inputs: &dyn Inputs,
         hooks: &mut dyn Hooks,
@@ -88,9 +121,29 @@ impl Training {
             let mean = Reals::Double(mean.clone()).in_precision(self.job.encoding().precision());
             let reached = self.rounds.reached();
             let next = self.model.after(&mean, reached, self.job.spec());
-            self.model = next.map_err(|error| model_error(&error))?;
+            let next = next.map_err(|error| model_error(&error))?;
+            let before = std::mem::replace(&mut self.model, next);
+            self.measured(number, &report, before);
         }
         Ok((report, result))
+    }
+
+    /// A round that started from the model `before` has a sum.
+    fn measured(&mut self, number: u64, report: &RoundReport, before: Model) {
+        let Some(plateau) = self.job.spec().stop.plateau() else {
+            return;
+        };
+        let metric = report.metrics.get(&plateau.metric);
+        let value = metric.and_then(|metric| metric.value);
+        let known = self.best.as_ref().map(|(best, _)| best.clone());
+        let best = plateau.after(known, number, before.version(), value);
+        self.best = match (best, self.best.take()) {
+            (Some(best), Some((known, model))) if known.version == best.version => {
+                Some((best, model))
+            }
+            (Some(best), _) => Some((best, before)),
+            (None, _) => None,
+        };
     }
 }
 

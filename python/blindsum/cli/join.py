@@ -222,7 +222,7 @@ def _take_part(session: Session, options: argparse.Namespace, train: Callable[..
         except RoundUnknown as error:
             # Of a round from before this process was started; others come.
             told.unknown(error)
-    told.ended()
+    told.ended(session.done_early)
     if options.out:
         _write_model(options.out, session.final_model)
     return told.status
@@ -289,8 +289,12 @@ class _Told:
         self._left = outcome.leftover
         _say(_report(number, outcome), self._json)
 
-    def ended(self) -> None:
+    def ended(self, early: str) -> None:
         """No more rounds come: what is left over is lost."""
+        if early and self._json:
+            _say({"outcome": "end", "reason": early}, self._json)
+        elif early:
+            print(f"the job is done: {early}", flush=True)
         if (left := self._left) is not None and left.coordinates:
             _say({"outcome": "end", "leftover": dataclasses.asdict(left)}, self._json)
 

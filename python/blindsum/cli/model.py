@@ -10,14 +10,17 @@ from typing import Any
 from blindsum.cli.files import check_file, inputs, named, write_array
 from blindsum.cli.stores import job_name
 from blindsum.libraries import vector_of
+from blindsum.metrics_text import best_text
 
 EXAMPLES = """\
 examples:
   blindsum model --store job.sqlite --out model.npy
   blindsum model --store job.sqlite --job tumour --version 12 --out model-12.npy
+  blindsum model --store job.sqlite --best --out best.npy     of a job with stop
   blindsum model init mymodel:Net --out model.npy     the first model of a job, from your code
 
-The store keeps the latest models_kept versions (3 unless `serve --limit models_kept=N` says otherwise).
+The store keeps the latest models_kept versions (3 unless `serve --limit models_kept=N` says otherwise), and
+the best one of a job with stop.
 """
 
 INIT_EXAMPLES = """\
@@ -38,6 +41,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", type=named, metavar="FILE", help="the coordinator's SQLite file")
     parser.add_argument("--job", metavar="NAME", help="name of the job (default: the only one)")
     parser.add_argument("--version", type=int, metavar="N", help="version of the model (default: the latest)")
+    parser.add_argument(
+        "--best", action="store_true", help="the version with the best value of the metric that stop names"
+    )
     parser.add_argument("--out", type=named, metavar="FILE", help="where to, .npy")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
     parser.set_defaults(run=run)
@@ -59,17 +65,26 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read and write."""
-    from blindsum.coordinator import stored_jobs, stored_model, stored_versions
+    from blindsum.cli.flags import named_as_flags
+    from blindsum.coordinator import stored_best_model, stored_jobs, stored_model, stored_versions
     from blindsum.errors import ConfigError, StoreError
 
     for option in ("store", "out"):
         if getattr(options, option) is None:
             raise ConfigError(f"--{option}", "must be given; `blindsum model --help` says more")
+    if options.best and options.version is not None:
+        raise ConfigError("--best", "names a version: leave --best or --version out")
     check_file("--out", options.out, inputs(options, "store"))
     jobs = {job["job"]: job for job in stored_jobs(options.store)}
     name = job_name(list(jobs), options.job)
     if os.path.exists(options.out) and not options.force:
         raise ConfigError("--out", f"{options.out} exists: give another file, or replace it with --force")
+    if options.best:
+        with named_as_flags("best"):
+            best, values = stored_best_model(options.store, name)
+        write_array(options.out, values)
+        print(f"version {best['version']} of the model of job {name}, {best_text(best)}: {options.out}")
+        return 0
     version = jobs[name]["model_version"] if options.version is None else options.version
     model = stored_model(options.store, name, version) if version >= 0 else None
     if model is None:

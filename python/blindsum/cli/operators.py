@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from blindsum.metrics_text import metrics_text
+from blindsum.metrics_text import best_text, metrics_text
 
 MAX_NAMES = 8
 """Names of a list; how many more there are is said."""
@@ -67,6 +67,8 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
     for party, until in sorted(job["banned"].items()):
         yield f"  banned: {party}{_until(until)}"
     yield f"  model version {job['model_version']}, hash {job['model_hash'][:16]}; job {job['hash'][:16]}"
+    if job.get("best"):
+        yield f"  {best_text(job['best'])}"
     for ended in job["ended"]:
         yield f"  {_round(ended)}"
         for party, why in sorted(ended["lost"].items()):

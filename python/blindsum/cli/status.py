@@ -6,7 +6,7 @@ import argparse
 import json
 
 from blindsum.cli.files import named
-from blindsum.metrics_text import metrics_text
+from blindsum.metrics_text import best_text, metrics_text
 from blindsum.texts import counted
 
 EXAMPLES = """\
@@ -54,11 +54,13 @@ def run(options: argparse.Namespace) -> int:
         if job["held"]:
             print(f"  {job['held']}")
         if job["reason"]:
-            print(f"  failed: {job['reason']}")
+            print(f"  {'done' if job['state'] == 'done' else 'failed'}: {job['reason']}")
         if latest is not None:
             reason = f": {latest['reason']}" if latest["reason"] else ""
             parties = f", {counted(len(latest['parties']), 'party')}" if latest["parties"] else ""
             print(f"  round {latest['number']}: {latest['state']}{reason}{parties}")
         if job["metrics"]:
             print(f"  metrics of round {job['metrics']['round']}: {metrics_text(job['metrics']['metrics'])}")
+        if job.get("best"):
+            print(f"  {best_text(job['best'])}")
     return 0

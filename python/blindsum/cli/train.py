@@ -44,8 +44,8 @@ In place of net and train, step = "mymodel:step" names a function of arrays, ste
 one of a model, and model = "model.npy" what the job starts from. drop, latency and compute (seconds, or
 "measured") are those of blindsum.simulate_training.
 
-The folder of --out has report.html, rounds.csv and record.jsonl. A simulated run that was stopped goes on
-from there if the same command is given again.
+The folder of --out has report.html, rounds.csv and record.jsonl, and best-model.npy of a job with stop. A
+simulated run that was stopped goes on from there if the same command is given again.
 
 exit status: 0 the last round had a sum, 1 it failed, 2 wrong arguments, 3 the last round had no sum,
 130 stopped by Ctrl-C or SIGTERM
@@ -160,8 +160,14 @@ class _Table:
 
 def _write(record: TrainingRecord, out: Path, table: _Table) -> None:
     """The files of a run."""
+    from blindsum.training.checkpoints import BEST, write_best
+    from blindsum.training.record import best_words
+
     record.to_jsonl(out / "record.jsonl")
     record.to_csv(out / "rounds.csv")
     record.report(out / "report.html")
+    write_best(record, out)
     if not table.as_json:
+        if (best := record.best_model) is not None:
+            print(f"best model: {best_words(best)}; {out / BEST}")
         print(f"{record.ended}; {out / 'report.html'}")

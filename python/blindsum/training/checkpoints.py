@@ -17,13 +17,28 @@ from blindsum.training.record import TrainingRecord, TrainingRound
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
 
-State = tuple[int, bytes, int, int, bytes, list[bytes]]
+Best = tuple[str, int, int, float, int]
+"""The best value of a metric: its name, round, version of the model, value, and the rounds since then."""
+
+State = tuple[int, bytes, int, int, bytes, list[bytes], tuple[Best, bytes] | None]
 """What the simulated job needs to go on, as the native module gives it."""
 
 PlainState = tuple[int, bytes]
 
-ASKED, STATE, RECORD = "run.json", "state.npz", "record.jsonl"
-"""What the run is, the state of the job after its rounds, and the rounds."""
+ASKED, STATE, RECORD, BEST = "run.json", "state.npz", "record.jsonl", "best-model.npy"
+"""What the run is, the state of the job after its rounds, the rounds, and the best model."""
+
+
+def write_best(record: TrainingRecord, folder: Path) -> None:
+    """Write the best model of a run into its folder, where it has one."""
+    if record.best_model is None or record.best_model.model is None:
+        return
+    import numpy as np
+
+    beside = folder / f".{BEST}"
+    with beside.open("wb") as file:
+        np.save(file, record.best_model.model)
+    beside.replace(folder / BEST)
 
 
 class Checkpoints:
@@ -81,16 +96,23 @@ class Checkpoints:
             return
         import numpy as np
 
-        version, model, done, again, chain, leftovers = state
+        version, model, done, again, chain, leftovers, best = state
         numbers = [len(record.rounds), version, done, again, -1 if plain is None else plain[0]]
         parts = {"model": model, "chain": chain, "plain": b"" if plain is None else plain[1]}
         parts |= {f"leftover-{rank}": left for rank, left in enumerate(leftovers)}
+        if best is not None:
+            parts |= {"best": json.dumps(best[0]).encode(), "best-model": best[1]}
         arrays: dict[str, Any] = {name: np.frombuffer(part, np.uint8) for name, part in parts.items()}
         record.to_jsonl(self._folder / RECORD)
         beside = self._folder / f".{STATE}"
         with beside.open("wb") as file:
             np.savez(file, numbers=np.array(numbers, np.int64), **arrays)
         beside.replace(self._folder / STATE)
+
+    def write_best(self, record: TrainingRecord) -> None:
+        """Write the best model of a run that has ended."""
+        if self._folder is not None:
+            write_best(record, self._folder)
 
     def _begin(self, asked: str) -> None:
         """Take the folder for this run, and read what is kept of it."""
@@ -122,7 +144,11 @@ class Checkpoints:
                 parts = {name: arrays[name].tobytes() for name in arrays.files if name != "numbers"}
                 count, version, done, again, plain = (int(number) for number in arrays["numbers"])
             leftovers = [part for name, part in parts.items() if name.startswith("leftover-")]
-            self.state = (version, parts["model"], done, again, parts["chain"], leftovers)
+            best = None
+            if "best" in parts:
+                metric, number, of, value, since = json.loads(parts["best"])
+                best = ((metric, number, of, value, since), parts["best-model"])
+            self.state = (version, parts["model"], done, again, parts["chain"], leftovers, best)
             self.plain = None if plain < 0 else (plain, parts["plain"])
             self.rounds = TrainingRecord.from_jsonl(self._folder / RECORD).rounds[:count]
         except (OSError, ValueError, KeyError, InputError) as error:

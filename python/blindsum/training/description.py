@@ -34,8 +34,9 @@ from blindsum.cli.training import imported
 from blindsum.errors import ConfigError
 from blindsum.layouts import HeldModel, ModelLayout
 from blindsum.libraries import vector_of
+from blindsum.options import Plateau
 from blindsum.rounds import Array
-from blindsum.spec import JobSpec
+from blindsum.spec import CHOICES, JobSpec
 from blindsum.training.contribution import TrainingTurn, TrainStep
 
 FIELDS = ("net", "data", "train", "test", "step", "model", "evaluate", "seed", "drop", "latency", "compute")
@@ -215,11 +216,13 @@ def _tables(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def _flat(job: Mapping[str, Any], changed: Collection[str]) -> Iterator[tuple[str, Any]]:
     """The fields of a job and the options of its tables; a table whose name is changed brings none."""
     for field, value in job.items():
-        if field not in ("protocol", "encoding", "step") or not isinstance(value, Mapping):
+        if field not in CHOICES or not isinstance(value, Mapping):
             yield field, value
         elif field not in changed:
-            if "name" in value:
-                yield field, value["name"]
+            # A table of stop without a name is one of plateau.
+            name = value.get("name", Plateau.name if field == "stop" else None)
+            if name is not None:
+                yield field, name
             yield from ((name, option) for name, option in value.items() if name != "name")
 
 

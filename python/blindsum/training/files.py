@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from blindsum import checks, os_errors, texts
 from blindsum.errors import InputError
-from blindsum.training.record import KINDS, StageCost, TrainingRecord, TrainingRound
+from blindsum.training.record import KINDS, BestModel, StageCost, TrainingRecord, TrainingRound
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
@@ -29,6 +29,8 @@ def record_lines(record: TrainingRecord) -> str:
     """A record as JSON lines: what is true of the whole run, then its rounds."""
     whole = {one.name: getattr(record, one.name) for one in fields(record) if one.name != "rounds"}
     whole["key_setups"] = [asdict(one) for one in record.key_setups]
+    if (best := whole.pop("best_model")) is not None:
+        whole["best_model"] = {name: value for name, value in vars(best).items() if name != "model"}
     first = {"format": FORMAT, **whole, "rounds": len(record.rounds)}
     return "".join(f"{_json(line)}\n" for line in (first, *map(asdict, record.rounds)))
 
@@ -92,6 +94,9 @@ def read_record(path: AnyPath) -> dict[str, Any]:
         "error_bound": first.take("error_bound", _or_none(_number)),
         "key_setups": first.take("key_setups", _several(lambda value: _round(first.inside(value)))),
     }
+    # Only the record of a job with stop has it.
+    if "best_model" in first.table:
+        whole["best_model"] = first.take("best_model", lambda value: _best(first.inside(value)))
     first.end()
     rounds = [_round(_Line(name, number, line)) for number, line in enumerate(lines[1:], 2)]
     return {**whole, "rounds": tuple(rounds)}
@@ -164,6 +169,18 @@ def _round(line: _Line) -> TrainingRound:
         model_version=line.take("model_version", _whole),
         epsilon=line.take("epsilon", _or_none(_number)),
         roster=line.take("roster", _several(_text)),
+    )
+    line.end()
+    return found
+
+
+def _best(line: _Line) -> BestModel:
+    found = BestModel(
+        metric=line.take("metric", _text),
+        round=line.take("round", _whole),
+        version=line.take("version", _whole),
+        value=line.take("value", _number),
+        without_gain=line.take("without_gain", _whole),
     )
     line.end()
     return found

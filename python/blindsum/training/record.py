@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -132,6 +132,39 @@ class TrainingRound(Shown):
         }
 
 
+@dataclass(frozen=True)
+class BestModel:
+    """The model with the best value of the metric that the job's ``stop`` names.
+
+    Attributes
+    ----------
+    metric : str
+        The metric: the mean of the parties, who measure the model that they all have.
+    round : int
+        The round in which they measured it, and which started from it.
+    version : int
+        The version of that model.
+    value : float
+        The value.
+    without_gain : int
+        Rounds since then that had a value, none of which was better.
+    model : numpy.ndarray or None
+        The model itself, shape ``(dim,)``; ``None`` in a record that was read from a file.
+    """
+
+    metric: str
+    round: int
+    version: int
+    value: float
+    without_gain: int
+    model: Array | None = field(default=None, compare=False, repr=False)
+
+
+def best_words(best: BestModel) -> str:
+    """The best model for people."""
+    return f"{best.metric} {number_text(best.value)}, of model version {best.version}, in round {best.round}"
+
+
 @dataclass(frozen=True, repr=False)
 class TrainingRecord(Shown):
     """A training run, round by round.
@@ -159,6 +192,8 @@ class TrainingRecord(Shown):
         The most that ``deviation`` may be: what quantisation costs.
     key_setups : tuple of TrainingRound
         The key set-ups among the rounds, where the protocol has any. Their survivors hold the key.
+    best_model : BestModel or None
+        The best model of a job with ``stop``; ``None`` without ``stop``, and before the first value.
     """
 
     kind: Literal["simulated", "processes", "job"]
@@ -171,6 +206,7 @@ class TrainingRecord(Shown):
     ended: str
     error_bound: float | None
     key_setups: tuple[TrainingRound, ...] = ()
+    best_model: BestModel | None = None
 
     @classmethod
     def from_store(
@@ -318,6 +354,7 @@ class TrainingRecord(Shown):
             "run": f"{self.kind}: job {self.job}, {self.protocol}",
             "rounds": f"{len(sums)} of {len(self.rounds)} with a sum",
             **{name: number_text(value) for name, value in last.items() if value is not None},
+            "best": None if self.best_model is None else best_words(self.best_model),
             "parties": len(self.parties),
             "dropouts": lost or None,
             "time": seconds_text(sum(one.seconds for one in self.rounds)),

@@ -38,6 +38,7 @@ def headlines(record: TrainingRecord) -> str:
             f"{len(sums)} of {len(record.rounds)}",
             f"{without} without" if without else "",
         ),
+        _best(record),
         _parties(record),
         _time(record),
         _traffic(record),
@@ -65,6 +66,16 @@ def _metric(record: TrainingRecord, name: str) -> Card | None:
     tested = any(name in one.test for one in record.rounds)
     kind = "test" if tested else "mean of the parties"
     return Card(f"{name}, {kind}, round {last.number}", number_text(value), "; ".join(said))
+
+
+def _best(record: TrainingRecord) -> Card | None:
+    """The model that the job's ``stop`` calls the best one, which is that before its round."""
+    best = record.best_model
+    if best is None:
+        return None
+    since = f"; {count_text(best.without_gain, 'round')} without a better one" if best.without_gain else ""
+    said = f"model version {best.version}, measured in round {best.round}{since}"
+    return Card(f"Best {best.metric}, mean of the parties", number_text(best.value), said)
 
 
 def _parties(record: TrainingRecord) -> Card:

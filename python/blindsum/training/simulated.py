@@ -30,7 +30,7 @@ from blindsum.training.contribution import (
 )
 from blindsum.training.devices import Compute, Devices, Link
 from blindsum.training.noticed import RunLog, check_first_model
-from blindsum.training.record import StageCost, TrainingRecord, TrainingRound
+from blindsum.training.record import BestModel, StageCost, TrainingRecord, TrainingRound
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
@@ -102,7 +102,8 @@ def simulate_training(
         Threads of the protocol. Results do not depend on it.
     out
         A folder in which the state is kept after each round: a run that was stopped goes on from there if it
-        is started again with the same arguments.
+        is started again with the same arguments. The best model of a job with ``stop`` is written there at
+        the end: ``best-model.npy``.
     progress
         Called with each :class:`TrainingRound` as soon as it is over.
 
@@ -149,11 +150,13 @@ def simulate_training(
     start = None if model is None else first_model(model, spec)
     devices = Devices.of(spec, compute, link)
     with Checkpoints.of(out, spec, settings) as checkpoints:
-        run = _Run(spec, step, whole, evaluate, present, devices, checkpoints, plain, start, settings)
-        for one in run.rounds(limit):
+        run = _Run(spec, step, whole, evaluate, present, devices, checkpoints, plain, start, settings, limit)
+        for one in run.rounds():
             if progress is not None:
                 progress(one)
-        return run.record()
+        record = run.record()
+        checkpoints.write_best(record)
+        return record
 
 
 @dataclass
@@ -170,8 +173,8 @@ class _Run:
     has_plain: bool
     start: Any
     settings: Mapping[str, Any]
+    limit: int
     done: list[TrainingRound] = field(default_factory=list)
-    ended: str = "all rounds are done"
 
     def __post_init__(self) -> None:
         digits = len(str(self.spec.parties))
@@ -186,9 +189,11 @@ class _Run:
         if self.has_plain:
             self.plain = _native.ModelSteps(text, self.start, self.checkpoints.plain)
 
-    def rounds(self, limit: int) -> Iterator[TrainingRound]:
-        """Run rounds until there are so many, or the job stops early."""
-        for number in range(len(self.done) + 1, limit + 1):
+    def rounds(self) -> Iterator[TrainingRound]:
+        """Run rounds until there are all of them, or the job stops early."""
+        for number in range(len(self.done) + 1, self.limit + 1):
+            if self.job.ended() is not None:
+                break
             one = self._round(number)
             self.done.append(one)
             plain = None if self.plain is None else self.plain.state()
@@ -206,9 +211,18 @@ class _Run:
             parameters=dict(spec.parameters),
             origin={**origin(), "seed": str(self.settings["seed"])},
             rounds=tuple(self.done),
-            ended=self.ended,
+            ended=self._ended(),
             error_bound=spec.max_error,
+            best_model=self._best(),
         )
+
+    def _ended(self) -> str:
+        early = self.job.ended() if len(self.done) < self.limit else None
+        return early or "all rounds are done"
+
+    def _best(self) -> BestModel | None:
+        found = self.job.best()
+        return None if found is None else BestModel(*found[0], model=found[1])
 
     def _round(self, number: int) -> TrainingRound:
         model, version = self.job.model(), self.job.version()
@@ -223,6 +237,7 @@ class _Run:
         empty = np.zeros_like(next(iter(gives.values())).vector)
         whole = [gives.get(rank, Contribution(empty, 1, {})) for rank in range(len(given))]
         ended = self.job.round(
+            number,
             list(gives),
             [one.vector for one in whole],
             [one.weight for one in whole],

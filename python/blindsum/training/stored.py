@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from blindsum.errors import ConfigError, InputError
 from blindsum.origin import origin
 from blindsum.stores import stored_jobs, stored_model, stored_rounds, stored_spec
-from blindsum.training.record import Evaluate, StageCost, TrainingRound
+from blindsum.training.record import BestModel, Evaluate, StageCost, TrainingRound
 from blindsum.training.words import count_text
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def record_fields(store: AnyPath, job: str | None, evaluate: Evaluate | None) ->
         "ended": _ended(status),
         "error_bound": spec.max_error,
         "key_setups": tuple(one for key_setup, one in rounds if key_setup),
+        "best_model": _best(store, name, status),
     }
 
 
@@ -126,11 +127,18 @@ def _numbers(version: int, given: object) -> dict[str, float]:
     return numbers
 
 
+def _best(store: AnyPath, job: str, status: Mapping[str, Any]) -> BestModel | None:
+    """The best model of a job with ``stop``, once it has one."""
+    best = status.get("best")
+    return None if best is None else BestModel(**best, model=stored_model(store, job, best["version"]))
+
+
 def _ended(status: Mapping[str, Any]) -> str:
     done, planned = status["rounds_done"], status["rounds"]
     match status["state"]:
         case "done":
-            return f"the job is done after {count_text(done, 'round')}"
+            early = f": {status['reason']}" if status["reason"] else ""
+            return f"the job is done after {count_text(done, 'round')}{early}"
         case "failed":
             return f"the job failed: {status['reason']}"
         case _:

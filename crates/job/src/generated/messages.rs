@@ -398,6 +398,9 @@ pub struct ModelRefused {
 pub struct JobDone {
     #[prost(message, optional, tag = "1")]
     pub model: ::core::option::Option<ModelName>,
+    /// Why, for people, where the job was done before its rounds were; empty otherwise.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StatusRequest {

@@ -28,7 +28,7 @@ impl Member {
         if let Some(round) = self.active.as_ref().map(|active| active.number) {
             let reason = match &over {
                 Over::Left => "this party has left the job".into(),
-                Over::JobDone(_) => "the job is done".into(),
+                Over::JobDone { .. } => "the job is done".into(),
                 Over::Failed(error) => error.to_string(),
             };
             let error = self.without_result(round, reason);
@@ -258,7 +258,10 @@ impl Member {
     /// The job is done, with its last model if that is here.
     fn job_is_done(&self) -> Over {
         let last = |model: &Model| self.done.as_ref().is_some_and(|done| model.is(done));
-        Over::JobDone(self.model.clone().filter(last))
+        Over::JobDone {
+            model: self.model.clone().filter(last),
+            reason: self.done_early.clone(),
+        }
     }
 
     /// Whether a job that is done stays so: whoever answers now refuses this party, or is no coordinator of the job.

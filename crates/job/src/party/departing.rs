@@ -12,7 +12,7 @@ impl Member {
             return;
         }
         let (code, reason) = match over {
-            Over::JobDone(_) => return,
+            Over::JobDone { .. } => return,
             Over::Left => left(&self.departure),
             Over::Failed(error) => match failed(error) {
                 Some(leaving) => leaving,

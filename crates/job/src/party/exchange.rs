@@ -197,8 +197,13 @@ pub enum Told {
 
 /// How a party ended.
 pub enum Over {
-    /// The job is done. The last model is given if it is known here.
-    JobDone(Option<Model>),
+    /// The job is done.
+    JobDone {
+        /// The last model, if it is known here.
+        model: Option<Model>,
+        /// Why, as the coordinator says, where the job was done before its rounds were; empty otherwise.
+        reason: String,
+    },
     /// The caller has left.
     Left,
     /// The party cannot go on.

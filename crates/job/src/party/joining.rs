@@ -44,7 +44,7 @@ impl Member {
             }
             None => {}
         }
-        (self.done, self.farewell) = (None, None);
+        (self.done, self.farewell, self.done_early) = (None, None, String::new());
         self.offer = Some(offer);
         Ok(self.try_ready().await?)
     }

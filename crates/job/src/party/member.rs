@@ -108,6 +108,8 @@ pub(super) struct Member {
     pub unopened: Option<u64>,
     /// The job is done, and its last model is this.
     pub done: Option<pb::ModelName>,
+    /// Why the job was done before its rounds were, as the coordinator says; empty where it was not.
+    pub done_early: String,
     /// Until when that model is asked for over further connections, once one has broken.
     pub farewell: Option<Time>,
     pub memory: Memory,
@@ -187,6 +189,7 @@ impl Member {
             requested: None,
             unopened: None,
             done: None,
+            done_early: String::new(),
             farewell: None,
             memory: Memory::default(),
             missed: None,

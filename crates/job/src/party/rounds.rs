@@ -9,9 +9,10 @@ use super::metrics::Reported;
 use super::result::RoundResult;
 use super::untaken::confirmed;
 use crate::error::wrong;
+use crate::orders::MAX_REASON;
 use crate::pb::{self, RoundRefusalCode};
 use crate::receiving::receive;
-use crate::{JobError, NoUpdateTaken, foreign, hex};
+use crate::{JobError, NoUpdateTaken, foreign, hex, plain_text};
 
 /// What this party holds at the end of a round, against what the coordinator announces.
 fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
@@ -159,6 +160,10 @@ impl Member {
 
     pub(super) fn job_done(&mut self, done: pb::JobDone) -> Result<(), JobError> {
         let (party, job) = (&self.identity.name, &self.settings.job);
+        self.done_early = plain_text(&done.reason, MAX_REASON);
+        if !self.done_early.is_empty() {
+            info!(%party, %job, reason = %self.done_early, "the job is done early");
+        }
         match self
             .leftover
             .as_ref()

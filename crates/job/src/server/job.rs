@@ -92,7 +92,7 @@ impl Lead {
             if let Err(halt) = self.wait_while_held().await {
                 return halt;
             }
-            if self.operator.is_over(self.rounds_done) {
+            if self.is_over() {
                 let served = match self.finish().await {
                     Ok(()) => self.wait_for_reopening().await,
                     Err(halt) => Err(halt),
@@ -212,13 +212,19 @@ impl Lead {
         ))
     }
 
-    /// All rounds are done: everybody is told.
+    /// All rounds are done, or a metric has ended the job: everybody is told.
     async fn finish(&mut self) -> Result<(), Halt> {
         let (rounds, model) = (self.rounds_done, self.model.version());
-        info!(job = %self.name, rounds, model, "job done");
-        self.stored(|store, job| store.set_job_state(job, JobState::Done, ""))
+        let early = (!self.operator.is_over(rounds)).then(|| self.ended_by_metric());
+        let reason = early.flatten().unwrap_or_default();
+        match reason.is_empty() {
+            true => info!(job = %self.name, rounds, model, "job done"),
+            false => info!(job = %self.name, rounds, model, %reason, "job done early"),
+        }
+        let told = reason.clone();
+        self.stored(move |store, job| store.set_job_state(job, JobState::Done, &told))
             .await?;
-        self.state = JobState::Done;
+        (self.state, self.reason) = (JobState::Done, reason);
         for member in self.members.values() {
             member.link.frame(self.job_done().into());
         }
@@ -379,6 +385,7 @@ impl Lead {
     pub(super) fn job_done(&self) -> pb::JobDone {
         pb::JobDone {
             model: Some(self.model.name()),
+            reason: self.reason.clone(),
         }
     }
 
@@ -441,6 +448,7 @@ impl Lead {
             model_version: self.model.version(),
             model_hash: hex(self.model.hash()),
             model_from: self.first.from.clone(),
+            best: self.best.clone(),
             connected: self.members.keys().map(|name| name.to_string()).collect(),
             key_exchange: self.key_exchange(),
             waiting_for,

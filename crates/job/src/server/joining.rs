@@ -438,11 +438,12 @@ impl Lead {
 
     /// A report of the next round, whose number is taken for ever.
     pub(super) async fn next_report(&mut self) -> Result<RoundReport, Halt> {
-        let report = RoundReport::offered(
+        let mut report = RoundReport::offered(
             self.next_round,
             self.model.version(),
             self.hand.unix_millis(),
         );
+        report.best = self.best.clone();
         let stored = report.clone();
         self.stored(move |store, job| store.begin_round(job, &stored))
             .await?;

@@ -5,7 +5,7 @@
 //! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
 //! `failed` which parties live, `revocation` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
 //! results, `first` how a party gives the first model, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
-//! result, and `conduct` who sits out rounds. `counting` is what watchers see counted.
+//! result, `plateau` whether a metric ends it, and `conduct` who sits out rounds. `counting` is what watchers see counted.
 
 mod beginning;
 mod board;
@@ -29,6 +29,7 @@ mod members;
 mod opening;
 mod operator;
 mod owed;
+mod plateau;
 mod presence;
 mod released;
 mod revocation;
@@ -44,7 +45,7 @@ mod trouble;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use blindsum_protocol::{InitialModel, Job, RoundKind, ServerRole};
+use blindsum_protocol::{Best, InitialModel, Job, RoundKind, ServerRole};
 use bytes::Bytes;
 use tracing::warn;
 
@@ -120,6 +121,7 @@ impl JobServer {
         let rounds = parts.store.rounds(&spec.job, ROUNDS_READ)?;
         let (met, turns) = (!rounds.is_empty(), Turns::stored(&rounds));
         let latest = rounds.into_iter().next();
+        let best = latest.as_ref().and_then(|report| report.best.clone());
         parts
             .store
             .set_job_state(&spec.job, JobState::Running, "")?;
@@ -133,7 +135,8 @@ impl JobServer {
         let told = board.clone();
         let actor = Actor::start(entropy, now, |hand| {
             let lead = Lead::new(parts, stored, operator, told, hand);
-            Lead { met, turns, ..lead }.run()
+            let lead = Lead { met, turns, ..lead };
+            lead.going_on(best).run()
         });
         Ok(Self { actor, board })
     }
@@ -207,6 +210,7 @@ fn first_status(parts: &Parts, terms: Terms, latest: Option<RoundReport>) -> Job
         model_version: 0,
         model_hash: String::new(),
         model_from: String::new(),
+        best: None,
         connected: Vec::new(),
         key_exchange: BTreeMap::new(),
         waiting_for: Vec::new(),
@@ -287,6 +291,8 @@ struct Lead {
     unpublished: bool,
     /// What the operator must do soon about the revocation list; empty where that is nothing.
     warning: String,
+    /// The best value of the metric that may end the job.
+    best: Option<Best>,
     /// The clipping bounds of rounds, where they follow from earlier ones.
     falling: Falling,
     /// What the operator must know of them; empty where that is nothing.
@@ -298,7 +304,7 @@ struct Lead {
     /// When the list is looked at next.
     list_look: Time,
     state: JobState,
-    /// Why the job failed.
+    /// Why the job failed, or was done before its rounds were.
     reason: String,
     /// Whether the coordinator stops.
     stopping: bool,
@@ -353,6 +359,7 @@ impl Lead {
             published: None,
             unpublished: false,
             warning: String::new(),
+            best: None,
             falling: Falling::default(),
             bounds_warning: String::new(),
             crowd_told: false,

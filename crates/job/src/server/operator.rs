@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_crypto::calendar::utc;
-use blindsum_protocol::JobSpec;
+use blindsum_protocol::{Best, JobSpec};
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
@@ -29,6 +29,9 @@ pub(super) struct Operator {
     ended: bool,
     /// Until when parties are left out, in milliseconds since 1970-01-01 UTC; `None` until that is taken back.
     bans: BTreeMap<String, Option<u64>>,
+    /// The first round after a job went on that a metric had ended; rounds without a gain count from it on.
+    #[serde(default, skip_serializing_if = "is_none")]
+    counts_from: u64,
     /// Until when the round under way may last, while no other one begins.
     #[serde(skip)]
     drain: Option<Time>,
@@ -42,6 +45,7 @@ impl Operator {
             paused: String::new(),
             ended: false,
             bans: BTreeMap::new(),
+            counts_from: 0,
             drain: None,
         }
     }
@@ -76,6 +80,18 @@ impl Operator {
     /// Whether no more rounds are wanted.
     pub fn is_over(&self, rounds_done: u64) -> bool {
         self.ended || self.terms.are_met_by(rounds_done)
+    }
+
+    /// The best value of the metric that may end the job, as the report before the round `next` has it, with the rounds
+    /// without a gain that count.
+    pub fn counted(&self, best: Best, next: u64) -> Best {
+        match next <= self.counts_from {
+            true => Best {
+                without_gain: 0,
+                ..best
+            },
+            false => best,
+        }
     }
 
     /// Why no round begins, for people; empty where operators have nothing against one.
@@ -125,6 +141,10 @@ struct View<'a> {
     job: &'a str,
     state: JobState,
     rounds_done: u64,
+    /// The number of the next round.
+    next_round: u64,
+    /// Whether a metric has ended the job.
+    is_early: bool,
     /// The round under way.
     round: Option<u64>,
     now: Time,
@@ -184,7 +204,10 @@ impl Operator {
                     });
                 }
                 after.ended = false;
-                let changes = after.terms != self.terms || self.ended;
+                let changes = after.terms != self.terms || self.ended || view.is_early;
+                if view.is_early {
+                    after.counts_from = view.next_round;
+                }
                 view.must_change(order, changes, "its terms are these already")?;
                 Outcome::Extended(Changed {
                     before: self.terms,
@@ -307,6 +330,8 @@ impl Lead {
             job: &self.name,
             state: self.state,
             rounds_done: self.rounds_done,
+            next_round: self.next_round,
+            is_early: self.ended_by_metric().is_some(),
             round: self.running.as_ref().map(|running| running.number()),
             now: self.hand.now(),
             now_ms: self.hand.unix_millis(),
@@ -316,6 +341,7 @@ impl Lead {
                 .bans()
                 .and_then(|party| self.ended_without(party)),
         };
+        let is_early = view.is_early;
         let (after, outcome) = match self.operator.after(order, &view) {
             Ok((after, outcome)) => (after, Ok(outcome)),
             Err(error) => (self.operator.clone(), Err(error)),
@@ -329,6 +355,9 @@ impl Lead {
         stored.await.map_err(not_recorded)?;
         let outcome = outcome?;
         self.operator = after;
+        if matches!(order.command, Command::Extend(_)) && is_early {
+            self.count_anew();
+        }
         match &order.command {
             Command::Ban { party, .. } => self.expel_banned(&party.as_str().into()),
             Command::Resume {} if self.state == JobState::Failed => self.reopen().await?,
@@ -373,7 +402,7 @@ impl Lead {
 
     /// An error where operators want no round to begin.
     pub(super) fn may_begin(&self) -> Result<(), Halt> {
-        match self.operator.is_paused() || self.operator.is_over(self.rounds_done) {
+        match self.operator.is_paused() || self.is_over() {
             true => Err(Halt::Held(match self.operator.is_paused() {
                 true => format!("the job was {}", self.operator.held()),
                 false => "an operator has ended the job".into(),
@@ -417,6 +446,10 @@ impl Lead {
         }
         Ok(())
     }
+}
+
+fn is_none(round: &u64) -> bool {
+    *round == 0
 }
 
 fn not_recorded(halt: Halt) -> OrderError {

@@ -376,7 +376,7 @@ impl Lead {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
         running.finished(&finished, self.hand.unix_millis());
-        let report = running.report.clone();
+        let mut report = running.report.clone();
         let survivors = match round.kind() {
             RoundKind::KeySetup => BTreeMap::new(),
             RoundKind::Sum => {
@@ -396,7 +396,9 @@ impl Lead {
             },
             survivors,
         };
+        report.best = self.best_after(&report);
         self.record(&report, &finished.model, &ending).await?;
+        self.best.clone_from(&report.best);
         self.set_model(finished.model, finished.bytes);
         self.rounds_done += u64::from(round.kind() == RoundKind::Sum);
         self.done_here += 1;

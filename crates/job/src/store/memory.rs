@@ -58,7 +58,7 @@ pub struct Happened {
 }
 
 impl MemoryStore {
-    /// An empty store, which keeps the latest `models_kept` versions of a job's model, at least one.
+    /// An empty store, which keeps the latest `models_kept` versions of a job's model, at least one, and the best one.
     pub fn new(models_kept: u32) -> Self {
         Self {
             models_kept: models_kept.max(1),
@@ -278,8 +278,10 @@ impl Store for MemoryStore {
                 if kept.models.contains_key(&version) {
                     return Err(format!("model version {version} is there already"));
                 }
+                let best = report.best.as_ref().map(|best| best.version);
                 kept.models.insert(version, model.clone());
-                kept.models.retain(|kept, _| kept + models_kept > version);
+                kept.models
+                    .retain(|kept, _| kept + models_kept > version || Some(*kept) == best);
             }
             if let Some(round) = kept.rounds.get_mut(&report.number) {
                 *round = report.clone();

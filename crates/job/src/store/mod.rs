@@ -44,7 +44,8 @@ pub trait Store: Send + Sync {
     fn round_began(&self, job: &str, report: &RoundReport) -> Result<(), StoreError>;
 
     /// Records the end of a round. With it are recorded the model after the round and, if the round has a result, what
-    /// its parties are told (`ending`), which replaces that of the round before.
+    /// its parties are told (`ending`), which replaces that of the round before. Beside the latest versions of the model, the
+    /// one that the report calls the best is kept.
     ///
     /// # Errors
     /// Reading or writing failed; nothing is recorded then.

@@ -123,7 +123,8 @@ impl MemoryStore {
         kept.map(|kept| kept.to_bytes()).transpose()
     }
 
-    /// A store with one job, from its bytes. It keeps the latest `models_kept` versions of the job's model.
+    /// A store with one job, from its bytes. It keeps the latest `models_kept` versions of the job's model, and
+    /// the best one.
     ///
     /// # Errors
     /// The bytes are damaged, or of another job.

@@ -68,7 +68,10 @@ impl Scene {
     fn hear_done(&mut self) {
         let mut model = Model::initial(&self.job).name();
         (model.version, model.hash) = (3, vec![7; 32]);
-        self.hear(pb::JobDone { model: Some(model) });
+        self.hear(pb::JobDone {
+            model: Some(model),
+            ..pb::JobDone::default()
+        });
     }
 
     fn lose(&mut self) {
@@ -156,7 +159,10 @@ fn case_54_the_last_model_is_asked_for_over_the_next_connection() {
         version,
         ..last.name()
     };
-    scene.hear(pb::JobDone { model: Some(name) });
+    scene.hear(pb::JobDone {
+        model: Some(name),
+        ..pb::JobDone::default()
+    });
     assert!(scene.over.is_none());
     scene.hear(pb::ModelChunk {
         version,
@@ -164,7 +170,10 @@ fn case_54_the_last_model_is_asked_for_over_the_next_connection() {
         total: bytes.len() as u64,
         data: bytes,
     });
-    assert!(matches!(scene.over, Some(Over::JobDone(Some(_)))));
+    assert!(matches!(
+        scene.over,
+        Some(Over::JobDone { model: Some(_), .. })
+    ));
 }
 
 #[test]
@@ -183,7 +192,10 @@ fn case_54_a_last_model_that_never_comes_is_waited_for_a_minute() {
     scene.pass(9);
     assert!(scene.over.is_none());
     scene.pass(1);
-    assert!(matches!(scene.over, Some(Over::JobDone(None))));
+    assert!(matches!(
+        scene.over,
+        Some(Over::JobDone { model: None, .. })
+    ));
 }
 
 #[test]
@@ -215,7 +227,10 @@ fn case_54_a_last_model_that_is_coming_in_is_waited_for() {
         version,
         ..last.name()
     };
-    scene.hear(pb::JobDone { model: Some(name) });
+    scene.hear(pb::JobDone {
+        model: Some(name),
+        ..pb::JobDone::default()
+    });
     let total = bytes.len() as u64;
     for (piece, offset) in bytes.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
         scene.pass(25);
@@ -227,7 +242,10 @@ fn case_54_a_last_model_that_is_coming_in_is_waited_for() {
             data: piece.to_vec().into(),
         });
     }
-    assert!(matches!(scene.over, Some(Over::JobDone(Some(_)))));
+    assert!(matches!(
+        scene.over,
+        Some(Over::JobDone { model: Some(_), .. })
+    ));
 }
 
 #[test]
@@ -258,5 +276,8 @@ fn case_54_a_suspended_party_does_not_wait_for_the_last_model_for_ever() {
         assert!(scene.over.is_none());
     }
     scene.pass(20);
-    assert!(matches!(scene.over, Some(Over::JobDone(None))));
+    assert!(matches!(
+        scene.over,
+        Some(Over::JobDone { model: None, .. })
+    ));
 }

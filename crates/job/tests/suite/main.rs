@@ -18,6 +18,7 @@ mod nonces;
 mod opening;
 mod orders;
 mod party;
+mod plateau;
 mod recorded;
 mod releases;
 mod returning;

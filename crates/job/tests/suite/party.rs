@@ -9,7 +9,7 @@ use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
-use blindsum_encode::{Encoder, Values};
+use blindsum_encode::{Encoder, MetricLevels, Values};
 use blindsum_job::actor::Now;
 use blindsum_job::pb;
 use blindsum_job::server::{LinkId, Peer, Traffic};
@@ -33,6 +33,8 @@ pub struct Party {
     pub token: Vec<u8>,
     /// What it adds.
     pub values: Vec<f32>,
+    /// What it reports of each metric in a round.
+    pub metric: fn(u64) -> Option<f64>,
     /// What it was told of the latest round.
     pub mean: Vec<f32>,
     pub model: Model,
@@ -83,6 +85,7 @@ impl Party {
             process,
             token: Vec::new(),
             values: (0..job.spec().dim).map(|_| small(rng)).collect(),
+            metric: |_| None,
             mean: Vec::new(),
             model: Model::initial(job),
             round: None,
@@ -206,6 +209,7 @@ impl Party {
         };
         let (encoding, seed) = (round.encoding().clone(), self.seed());
         let words = Encoder::new(&encoding, Values::F32(&self.values), 1, seed).unwrap();
+        let words = words.with_metrics(&levels(&round, self.metric));
         let first = round.plan().input_stage() == Some(0);
         let input = first.then_some(&words as &dyn blindsum_protocol::Input);
         let (client, answer) = Client::start(setup, input, &mut self.rng).unwrap();
@@ -219,6 +223,7 @@ impl Party {
         let (round, client) = self.round.as_mut().filter(|(r, _)| r.number() == number)?;
         let encoding = round.encoding().clone();
         let words = Encoder::new(&encoding, Values::F32(&self.values), 1, seed).unwrap();
+        let words = words.with_metrics(&levels(round, self.metric));
         let client = client.as_mut()?;
         let answer = client.answer(message, Some(&words), &mut self.rng).unwrap();
         self.answered += 1;
@@ -256,6 +261,13 @@ impl Party {
     fn seed(&mut self) -> MaskSeed {
         MaskSeed::from(Secret::generate(&mut self.rng))
     }
+}
+
+/// What a party reports of every metric of the job.
+fn levels(round: &Round, metric: fn(u64) -> Option<f64>) -> MetricLevels {
+    let values = round.job().spec().metrics.iter();
+    let values: Vec<_> = values.map(|_| metric(round.number())).collect();
+    round.encoding().metric_levels(&values).unwrap()
 }
 
 /// A number between -0.5 and 0.5.

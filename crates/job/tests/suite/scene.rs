@@ -75,6 +75,12 @@ pub struct Scene {
 }
 
 impl Scene {
+    /// The same from now on with a store that keeps so many versions of the model.
+    pub fn keeping(mut self, models_kept: u32) -> Self {
+        self.restart(MemoryStore::new(models_kept), 1);
+        self
+    }
+
     /// A coordinator, and as many parties as the job has, none of them connected.
     pub fn new(spec: JobSpec, seed: u8) -> Self {
         Self::certified(spec, seed, |_| VALIDITY)
@@ -319,7 +325,7 @@ impl Scene {
         }
     }
 
-    fn react(&mut self, party: usize, heard: Heard) {
+    pub fn react(&mut self, party: usize, heard: Heard) {
         match heard {
             Heard::Frame(Frame::RoundOffer(offer)) => {
                 let ready = self.parties[party].ready(&self.job, offer.round);

@@ -86,6 +86,7 @@ function facts(job) {
     fact("Ready", String(job.ready)),
     fact("Failed rounds in a row", String(job.failed_in_row)),
     fact("Model version", String(status.model_version)),
+    status.best ? fact(`Best ${status.best.metric}`, String(+status.best.value.toPrecision(4)), `model version ${status.best.version}`) : null,
   );
 }
 
@@ -317,6 +318,9 @@ function losses(rounds) {
 function card(job) {
   const { status } = job;
   const title = make("div", { class: "title" }, make("h2", {}, status.job), pill(status.state, STATES[status.state]), make("span", { class: "quiet" }, status.protocol));
+  if (status.state === "done" && status.reason) {
+    title.append(make("span", { class: "quiet" }, status.reason));
+  }
   if (status.held) {
     title.append(pill("held", "warn"), make("span", { class: "quiet" }, status.held));
   }

@@ -342,7 +342,7 @@ impl Driver {
     fn over(&mut self, over: Over) {
         let notice = match over {
             Over::Left => return,
-            Over::JobDone(model) => Notice::JobDone(model),
+            Over::JobDone { model, reason } => Notice::JobDone(model, reason),
             Over::Failed(error) => {
                 let own = self.gave_up.take();
                 Notice::Failed(own.unwrap_or(error.into()))

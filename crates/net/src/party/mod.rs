@@ -66,7 +66,7 @@ enum Notice {
     /// A round that the party refuses, or one from before it was started again, which counts its update; the next one
     /// may be better.
     Refused(NetError),
-    JobDone(Option<Model>),
+    JobDone(Option<Model>, String),
     Failed(NetError),
 }
 
@@ -84,6 +84,8 @@ pub struct Party {
     /// Why the party cannot go on, once it cannot.
     failed: Option<String>,
     final_model: Option<Model>,
+    /// Why the job was done before its rounds were.
+    done_early: String,
     /// Runs the connection, which is a task; ended in the background when the party is dropped. None where others keep it.
     runtime: Option<(Runtime, JoinHandle<()>)>,
 }
@@ -208,6 +210,7 @@ impl Party {
             over: false,
             failed: None,
             final_model: None,
+            done_early: String::new(),
             runtime: None,
         };
         Ok((party, task))
@@ -235,6 +238,12 @@ impl Party {
     /// coordinator does not know it and this party missed the last round.
     pub fn final_model(&self) -> Option<&Model> {
         self.final_model.as_ref()
+    }
+
+    /// Why the job was done before its rounds were, as the coordinator says; empty before the end, and where all rounds
+    /// were done.
+    pub fn done_early(&self) -> &str {
+        &self.done_early
     }
 
     /// Waits for the next round; `None` if there will be no more. A party takes part in a round only when it waits for
@@ -293,9 +302,9 @@ impl Party {
                     self.asked = false;
                     return Ok(NextRound::Refused(error));
                 }
-                Ok(Notice::JobDone(model)) => {
+                Ok(Notice::JobDone(model, reason)) => {
                     self.over = true;
-                    self.final_model = model;
+                    (self.final_model, self.done_early) = (model, reason);
                     return Ok(NextRound::JobDone);
                 }
                 Ok(Notice::Failed(error)) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blindsum_job::server::Standing;
 use blindsum_job::store::other_spec;
-use blindsum_protocol::{Job, JobSpec};
+use blindsum_protocol::{Best, Job, JobSpec};
 use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ pub struct StoredStatus {
     pub job: String,
     /// `running`, `done` or `failed`. A job can be `running` although no coordinator is.
     pub state: String,
-    /// Why it failed; empty if it did not.
+    /// Why it failed, or why it was done before its rounds were; empty if neither is so.
     pub reason: String,
     /// The protocol.
     pub protocol: String,
@@ -50,6 +50,12 @@ pub struct StoredStatus {
     pub held: String,
     /// The metrics of training in the latest round that has some.
     pub metrics: Option<StoredMetrics>,
+    /// The best value so far of the metric that the job's `stop` names, with the model that it is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
+    /// The name of that metric; empty in a job without `stop`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stop_metric: String,
 }
 
 /// The metrics of training in a round.
@@ -111,6 +117,8 @@ impl StoreReader {
                         round: None,
                         held: String::new(),
                         metrics: None,
+                        best: None,
+                        stop_metric: String::new(),
                     };
                     Ok((status, spec))
                 })?;
@@ -148,12 +156,16 @@ impl StoreReader {
         let standing =
             Standing::read(&spec, &standing).map_err(|error| self.damaged(&status.job, &error))?;
         let latest = read::rounds(&self.connection, &self.path, &status.job, 1)?;
+        let latest = latest.into_iter().next();
+        let stop = spec.stop.plateau();
         Ok(StoredStatus {
+            best: latest.as_ref().and_then(|report| report.best.clone()),
+            stop_metric: stop.map_or_else(String::new, |stop| stop.metric.clone()),
             protocol: spec.protocol.to_string(),
             rounds: standing.terms.rounds.into(),
             held: standing.held,
             min_parties: spec.least_roster(),
-            round: latest.into_iter().next(),
+            round: latest,
             metrics: match spec.metrics.is_empty() {
                 true => None,
                 false => self.latest_metrics(&status.job)?,

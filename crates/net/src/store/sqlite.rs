@@ -96,7 +96,8 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens or makes the file, takes its lock and checks it. It keeps `models_kept` versions of a job's model.
+    /// Opens or makes the file, takes its lock and checks it. It keeps `models_kept` versions of a job's model, and
+    /// the best one.
     ///
     /// # Errors
     /// [`StoreError::InUse`], [`StoreError::Corrupt`], [`StoreError::Foreign`], or
@@ -319,7 +320,7 @@ impl Store for SqliteStore {
 
     fn first_model(&self, job: &str, model: &Model, party: &str) -> Result<(), StoreError> {
         self.transaction(|t| {
-            forget_models(t, job, model.version() as i64)?;
+            forget_models(t, job, model.version() as i64, None)?;
             put_model(t, job, model)?;
             firsts::put(t, job, party)
         })
@@ -354,7 +355,8 @@ impl Store for SqliteStore {
             let set = "UPDATE jobs SET model_version = ? WHERE job = ?";
             t.execute(set, params![model.version(), job])?;
             let oldest = model.version() as i64 - i64::from(self.models_kept);
-            forget_models(t, job, oldest)
+            let best = report.best.as_ref().map(|best| best.version);
+            forget_models(t, job, oldest, best)
         })?;
         let model = model.map_or(0, |model| {
             model.values().len() * model.values().precision().bytes()
@@ -457,11 +459,17 @@ impl SqliteStore {
     }
 }
 
-/// Removes the versions of a model up to this one.
-fn forget_models(t: &Transaction<'_>, job: &str, last: i64) -> rusqlite::Result<()> {
+/// Removes the versions of a model up to this one, but not the best one.
+fn forget_models(
+    t: &Transaction<'_>,
+    job: &str,
+    last: i64,
+    best: Option<u64>,
+) -> rusqlite::Result<()> {
     for table in ["models", "model_pieces"] {
-        let delete = format!("DELETE FROM {table} WHERE job = ? AND version <= ?");
-        t.execute(&delete, params![job, last])?;
+        let delete =
+            format!("DELETE FROM {table} WHERE job = ? AND version <= ? AND version IS NOT ?");
+        t.execute(&delete, params![job, last, best])?;
     }
     Ok(())
 }

@@ -26,7 +26,10 @@ fn done() -> pb::JobDone {
     let mut model = name(&Model::initial(&job()));
     model.version = 3;
     model.hash = vec![7; 32];
-    pb::JobDone { model: Some(model) }
+    pb::JobDone {
+        model: Some(model),
+        ..pb::JobDone::default()
+    }
 }
 
 /// Whoever answers after that may know nothing of the job any more: it stays done.

@@ -270,6 +270,7 @@ fn case_54_a_round_that_is_missed_is_remembered_until_the_caller_hears_of_it() {
     // When it asks for the last model it has heard everything before.
     line.send(pb::JobDone {
         model: Some(name(&Model::new(2, vec![2.0; 5]))),
+        ..pb::JobDone::default()
     });
     assert!(matches!(line.next(), Some(Frame::ModelRequest(_))));
     drop(kill);

@@ -235,7 +235,10 @@ fn begin_again(line: &mut Line<'_>, play: &mut Play, told: &Told) {
 /// The job is over: the party says what it still has to say, and goes.
 fn leave(line: &mut Line<'_>, play: &mut Play) {
     let model = Some(name(&Model::initial(&play.job)));
-    line.send(pb::JobDone { model });
+    line.send(pb::JobDone {
+        model,
+        ..pb::JobDone::default()
+    });
     loop {
         match reply(line) {
             Reply::Message(chunk) => play.hear(&chunk),

@@ -3,6 +3,7 @@
 mod rosters;
 mod said;
 mod steps;
+mod stops;
 
 use blindsum_protocol::{
     Adversary, Clipping, Fixed64, Flashe, Integers, JobSpec, ModelUpdate, ProtocolChoice,

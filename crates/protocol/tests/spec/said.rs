@@ -2,10 +2,10 @@
 
 use blindsum_protocol::options::{Table, Value};
 use blindsum_protocol::{
-    Adversary, Clipping, DivisorName, EncodingChoice, FedAdagrad, FedAdam, FedAvg, FedAvgM,
+    Adversary, Better, Clipping, DivisorName, EncodingChoice, FedAdagrad, FedAdam, FedAvg, FedAvgM,
     Fixed64, Flashe, Fssa, InitialModel, Integers, JobSpec, Masking, Metric, ModelUpdate, Mpc3,
-    Parameters, Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg, SecAggPlus,
-    StepChoice, StepName, SuiteName, TensorLayout,
+    Parameters, Plain, Plateau, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg, SecAggPlus,
+    StepChoice, StepName, StopChoice, StopName, SuiteName, TensorLayout,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -170,6 +170,22 @@ fn step() -> impl Strategy<Value = StepChoice> {
     ]
 }
 
+fn stop() -> impl Strategy<Value = StopChoice> {
+    let options = (".{0,3}", select(Better::ALL), 0..9u32, real());
+    prop_oneof![
+        Just(StopName::NoStop.into()),
+        options.prop_map(|(metric, better, patience, least_gain)| {
+            Plateau {
+                metric,
+                better,
+                patience,
+                least_gain,
+            }
+            .into()
+        }),
+    ]
+}
+
 prop_compose! {
     /// Any specification, most of them not valid: reading and hashing ask for no more.
     fn spec()(
@@ -178,14 +194,14 @@ prop_compose! {
         (adversary, suite, model_update) in (select(Adversary::ALL), select(SuiteName::ALL), select(ModelUpdate::ALL)),
         (min_parties, rounds) in (0..9u32, 0..3u32),
         (layout, parameters) in (vec(".{0,3}", 0..3), parameters()),
-        (step, initial) in (step(), select(InitialModel::ALL)),
+        (step, initial, stop) in (step(), select(InitialModel::ALL), stop()),
         [corrupt, dropout, join_deadline, stage_deadline, input_deadline] in [real(), real(), real(), real(), real()],
         metrics in metrics(),
     ) -> JobSpec {
         JobSpec {
             job: job.into(), protocol, encoding, parties, dim, adversary, suite, model_update, min_parties, rounds,
             corrupt, dropout, join_deadline, stage_deadline, input_deadline,
-            metrics, layout, parameters, step, initial,
+            metrics, layout, parameters, step, initial, stop,
         }
     }
 }

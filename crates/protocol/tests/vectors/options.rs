@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use blindsum_protocol::options::Table;
 use blindsum_protocol::{
     EncodingChoice, EncodingName, JobSpec, ProtocolChoice, ProtocolName, StepChoice, StepName,
+    StopChoice, StopName,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -20,6 +21,7 @@ struct Defaults {
     protocol: BTreeMap<String, Map<String, Value>>,
     encoding: BTreeMap<String, Map<String, Value>>,
     step: BTreeMap<String, Map<String, Value>>,
+    stop: BTreeMap<String, Map<String, Value>>,
 }
 
 /// Every option that the model knows has the default that the model gives it.
@@ -44,6 +46,8 @@ fn defaults_are_for_ever() {
     assert_eq!(chosen, JobSpec::default().encoding.to_string());
     let chosen = expected.job.remove("step").unwrap();
     assert_eq!(chosen, JobSpec::default().step.to_string());
+    let chosen = expected.job.remove("stop").unwrap();
+    assert_eq!(chosen, JobSpec::default().stop.to_string());
     check(&JobSpec::default(), &expected.job);
     for (name, options) in expected.protocol {
         let named = ProtocolName::ALL
@@ -60,6 +64,10 @@ fn defaults_are_for_ever() {
     for (name, options) in expected.step {
         let named = StepName::ALL.iter().find(|step| step.as_str() == name);
         check(StepChoice::from(*named.unwrap()).table(), &options);
+    }
+    for (name, options) in expected.stop {
+        let named = StopName::ALL.iter().find(|stop| stop.as_str() == name);
+        check(StopChoice::from(*named.unwrap()).table(), &options);
     }
 }
 

@@ -20,7 +20,7 @@ pub enum Event {
     Lost(u64, JobError),
     Refused(JobError),
     Reconnect(String),
-    JobDone(Option<Model>),
+    JobDone(Option<Model>, String),
     Failed(JobError),
 }
 
@@ -33,7 +33,7 @@ impl Event {
             Told::Refused(error) => Self::Refused(error),
             Told::Ended(round, Ok(result)) => Self::Ended(round, result, fits),
             Told::Ended(round, Err(error)) => Self::Lost(round, error),
-            Told::Over(Over::JobDone(model)) => Self::JobDone(model),
+            Told::Over(Over::JobDone { model, reason }) => Self::JobDone(model, reason),
             Told::Over(Over::Failed(error)) => Self::Failed(error),
             // Whoever gave the update is told at once.
             Told::Dropped(_) | Told::Over(Over::Left) => return None,
@@ -68,8 +68,9 @@ impl Event {
             Self::Reconnect(reason) => {
                 instance!(py, "blindsum.machines", "Reconnect", reason: reason)
             }
-            Self::JobDone(model) => instance!(py, "blindsum.machines", "JobDone",
-                model: model.map(|model| read_only(py, model.values()))),
+            Self::JobDone(model, reason) => instance!(py, "blindsum.machines", "JobDone",
+                model: model.map(|model| read_only(py, model.values())),
+                reason: reason),
             Self::Failed(error) => {
                 instance!(py, "blindsum.machines", "Failed", error: exception(error))
             }

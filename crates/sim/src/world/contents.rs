@@ -76,7 +76,8 @@ fn says_nothing(spec: &JobSpec) -> bool {
         _ => true,
     };
     let unchanged = spec.model_update == default.model_update
-        && (&spec.step, spec.initial) == (&default.step, default.initial);
+        && (&spec.step, spec.initial) == (&default.step, default.initial)
+        && spec.stop == default.stop;
     let is_default = spec.encoding == default.encoding && spec.metrics == default.metrics;
     dense && is_default && unchanged
 }

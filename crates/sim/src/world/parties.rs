@@ -343,11 +343,11 @@ impl World {
         self.give_up_uploads(number, |_| true);
         match over {
             // The caller is told a result again that it has not taken.
-            Over::JobDone(_) if ends && untaken => {
+            Over::JobDone { .. } if ends && untaken => {
                 self.session_ended(number);
                 Ok(())
             }
-            Over::JobDone(model) => {
+            Over::JobDone { model, .. } => {
                 let kept = self.book.ends_with(&self.job, number, model.as_ref());
                 self.check(kept)?;
                 self.look_at_leftover((number, u64::MAX))

@@ -174,7 +174,7 @@ impl Ensemble {
                     machine.handle(now, party::Input::WantRound);
                 }
                 Told::Dropped(error) => panic!("{}: {error}", host.name),
-                Told::Over(Over::JobDone(_)) => host.over = true,
+                Told::Over(Over::JobDone { .. }) => host.over = true,
                 Told::Over(Over::Left) => panic!("{} leaves", host.name),
                 Told::Over(Over::Failed(
                     error @ (JobError::Policy(_) | JobError::State { .. } | JobError::System(_)),

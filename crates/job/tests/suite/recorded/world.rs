@@ -359,7 +359,7 @@ impl Member {
                 self.machine.handle(now, party::Input::Took(round));
                 self.machine.handle(now, party::Input::WantRound);
             }
-            Told::Over(Over::JobDone(model)) => self.last = model,
+            Told::Over(Over::JobDone { model, .. }) => self.last = model,
             Told::Refused(error) | Told::Dropped(error) | Told::Over(Over::Failed(error)) => {
                 panic!("{error}")
             }

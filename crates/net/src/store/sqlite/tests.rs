@@ -53,6 +53,45 @@ fn a_job_goes_on_from_its_last_committed_model() {
 }
 
 #[test]
+fn the_best_model_is_kept_beside_the_latest_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let mut model = Model::new(0, vec![0.0_f32]);
+    // The version that is the best one after each round, and the versions that are kept then.
+    let course: [(Option<u64>, &[u64]); 6] = [
+        (None, &[1]),
+        (Some(1), &[1, 2]),
+        (Some(1), &[1, 3]),
+        (Some(1), &[1, 4]),
+        (Some(4), &[4, 5]),
+        (Some(5), &[5, 6]),
+    ];
+    for (number, (best, kept)) in (1..).zip(course) {
+        // A file that is opened again goes on in the same way.
+        let store = SqliteStore::open(&path, 1).unwrap();
+        store.open_job(&job(1), &model).unwrap();
+        let offered = RoundReport::offered(number, model.version(), 0);
+        store.begin_round("job", &offered).unwrap();
+        model = Model::new(number, vec![number as f32]);
+        let best = best.map(|version| blindsum_job::report::Best {
+            metric: "accuracy".into(),
+            round: version + 1,
+            version,
+            value: 0.5,
+            without_gain: 0,
+        });
+        let report = RoundReport {
+            best: best.clone(),
+            ..ended(number, RoundState::Done)
+        };
+        store.end_round("job", &report, Some(&model), None).unwrap();
+        let there = |version: &u64| store.model("job", *version).unwrap().is_some();
+        assert_eq!((0..9).filter(there).collect::<Vec<_>>(), kept, "{number}");
+        assert_eq!(store.rounds("job", 1).unwrap()[0].best, best);
+    }
+}
+
+#[test]
 fn a_round_number_is_taken_once() {
     let store = SqliteStore::in_memory(2).unwrap();
     store

@@ -26,6 +26,7 @@ impl JobSpec {
         check_each(self.protocol.table())?;
         check_each(self.encoding.table())?;
         check_each(self.step.table())?;
+        check_each(self.stop.table())?;
         self.check_step()?;
         self.check_initial()?;
         self.encoding.view().check(&self)?;
@@ -51,6 +52,7 @@ impl JobSpec {
         }
         let most = job.spec.parties as usize;
         job.plan = (info.plan)(&job, most);
+        job.spec.check_stop(&job)?;
         job.key_setup_plan = (info.key_setup)(&job.spec).map(|setup| (setup.plan)(&job, most));
         Ok(job)
     }

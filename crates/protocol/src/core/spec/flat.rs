@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use super::encodings::{EncodingChoice, EncodingName};
 use super::parameters::value_of;
 use super::steps::StepName;
+use super::stops::StopName;
 use super::{JobSpec, SpecError, places};
 use crate::ProtocolName;
 use crate::core::options::{Setting, Table, Value};
 
 impl JobSpec {
-    /// Reads settings such as `neighbours` = `20`. Each belongs to the job, or to the chosen protocol, encoding
-    /// or step, whichever has such an option; `protocol.neighbours` means the same as `neighbours`. Of two settings of
+    /// Reads settings such as `neighbours` = `20`. Each belongs to the job, or to the chosen protocol, encoding,
+    /// step or stop, whichever has such an option; `protocol.neighbours` means the same as `neighbours`. Of two settings of
     /// one option the later counts. `parameters.epochs` = `3` sets a hyperparameter. Numbers may be given as text. If no
     /// encoding is named, `bits` above 32 means
     /// integers.
@@ -38,6 +39,10 @@ impl JobSpec {
         if let Some((_, value)) = setting(places::STEP) {
             let name = StepName::read(value);
             spec.step = name.map_err(|error| error.within(places::STEP))?.into();
+        }
+        if let Some((_, value)) = setting(places::STOP) {
+            let name = StopName::read(value);
+            spec.stop = name.map_err(|error| error.within(places::STOP))?.into();
         }
         Self::read(&nested(settings, &spec)?)
     }

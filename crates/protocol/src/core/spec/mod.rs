@@ -12,6 +12,7 @@ mod reading;
 mod said;
 mod schema;
 pub(crate) mod steps;
+pub(crate) mod stops;
 mod tensors;
 mod tolerance;
 
@@ -32,6 +33,7 @@ use crate::core::options::{Table, check_each, fits, fraction, positive, table, w
 use crate::{ProtocolChoice, ProtocolName};
 use encodings::{EncodingChoice, Quantised};
 use steps::{StepChoice, StepName};
+use stops::{StopChoice, StopName};
 
 /// Largest number of parties in a round.
 pub const MAX_PARTIES: u32 = 100_000;
@@ -89,16 +91,20 @@ table! {
         step: StepChoice = StepName::FedAvg.into();
         /// Where the model comes from that the job begins with.
         initial: InitialModel = InitialModel::Coordinator;
+        /// When the job ends before its rounds are done, and which model is kept as the best one, with the options of that:
+        /// `"name"`, or a table with `name` and options. A table without `name` is one of `plateau`.
+        stop: StopChoice = StopName::NoStop.into();
     }
 }
 
 impl JobSpec {
     /// The fields that choose a table, with the chosen tables.
-    fn choices(&self) -> [(&'static str, &dyn Table); 3] {
+    fn choices(&self) -> [(&'static str, &dyn Table); 4] {
         [
             (places::PROTOCOL, self.protocol.table()),
             (places::ENCODING, self.encoding.table()),
             (places::STEP, self.step.table()),
+            (places::STOP, self.stop.table()),
         ]
     }
 

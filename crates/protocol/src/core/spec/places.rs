@@ -11,8 +11,9 @@ pub(super) const PARAMETERS: &str = "parameters";
 /// The field that `dim` follows from where it is not given.
 pub(super) const LAYOUT: &str = "layout";
 pub(super) const STEP: &str = "step";
+pub(super) const STOP: &str = "stop";
 /// All of them.
-pub(super) const CHOICES: [&str; 3] = [PROTOCOL, ENCODING, STEP];
+pub(super) const CHOICES: [&str; 4] = [PROTOCOL, ENCODING, STEP, STOP];
 /// The one field whose default follows from another.
 pub(super) const MODEL_UPDATE: &str = "model_update";
 
@@ -114,7 +115,7 @@ pub(super) fn no_field(name: &str, spec: &JobSpec) -> SpecError {
         .map(|option| option.info.name)
         .collect();
     let rule = format!(
-        "is unknown: the fields of a job are {}, the options of protocols, encodings and steps {}",
+        "is unknown: the fields of a job are {}, the options of protocols, encodings, steps and stops {}",
         listing(&fields),
         listing(&options())
     );

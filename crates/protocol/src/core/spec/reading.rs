@@ -4,8 +4,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::layout::elements;
+use super::stops::Plateau;
 use super::{JobSpec, SpecError, places, whole_table};
-use crate::core::options::{Table, Value, expected};
+use crate::core::options::{Declares, Table, Value, expected};
 
 /// What a job must say: there is no default that could be meant. `dim` may be left out where there is a layout.
 pub(super) const REQUIRED: [&str; 3] = [places::PROTOCOL, "parties", DIM];
@@ -28,6 +29,10 @@ impl JobSpec {
         let (choices, others): (Vec<_>, Vec<_>) =
             entries.iter().partition(|(name, _)| is_choice(name));
         for (name, value) in choices.into_iter().chain(others) {
+            let value = match name == places::STOP {
+                true => &named(value, Plateau::NAME),
+                false => value,
+            };
             match spec.set(name, value) {
                 Some(set) => set?,
                 None => return Err(places::no_field(name, &spec)),
@@ -59,6 +64,17 @@ impl JobSpec {
             ),
             other => other,
         }
+    }
+}
+
+/// A chosen table; one without a name is that of `usual`.
+fn named(value: &Value, usual: &str) -> Value {
+    match value {
+        Value::Table(entries) if entries.iter().all(|(name, _)| name != "name") => {
+            let name = ("name".to_owned(), Value::Text(usual.into()));
+            Value::Table([name].into_iter().chain(entries.iter().cloned()).collect())
+        }
+        other => other.clone(),
     }
 }
 

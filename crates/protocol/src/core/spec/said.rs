@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use super::steps::FedAvg;
+use super::stops::NoStop;
 use super::{JobSpec, places, reading};
 use crate::core::options::{Declares, Setting, Table, Value};
 
 impl JobSpec {
     /// What the job says, as it is sent: a table whose names are sorted. The names of protocol and encoding, `parties`
-    /// and `dim` are always in it, the other fields and options if they differ from their defaults. `step` is in it if
-    /// its name or one of its options differs.
+    /// and `dim` are always in it, the other fields and options if they differ from their defaults. `step` and `stop`
+    /// are in it if their name or one of their options differs.
     pub fn said(&self) -> Value {
         let mut said: Vec<(String, Value)> = Vec::new();
         for (dotted, value) in self.dotted() {
@@ -70,8 +71,13 @@ impl JobSpec {
             let options: Vec<_> = options
                 .map(|(option, value, _)| (format!("{field}.{option}"), value))
                 .collect();
-            // A step is not said where the mean is added as it is: so were jobs before there were steps.
-            let is_usual = field == places::STEP && table.name() == FedAvg::NAME;
+            // A step is not said where the mean is added as it is, nor is that nothing stops the job: so were jobs before
+            // there were steps and stops.
+            let is_usual = match field {
+                places::STEP => table.name() == FedAvg::NAME,
+                places::STOP => table.name() == NoStop::NAME,
+                _ => false,
+            };
             if !is_usual || !options.is_empty() {
                 said.insert(field.into(), Value::Text(table.name().into()));
             }

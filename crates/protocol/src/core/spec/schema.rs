@@ -1,10 +1,11 @@
 //! The JSON schema of a job specification. The command line, Python's classes and the documentation of options are made
 //! from it.
 
+use super::stops::Plateau;
 use super::{
     DTYPES, JobSpec, MAX_DIM, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PARAMETERS, places, reading,
 };
-use crate::core::options::{Bounds, Edge, Kind, OptionInfo, Rule, Table, Value};
+use crate::core::options::{Bounds, Declares, Edge, Kind, OptionInfo, Rule, Table, Value};
 
 impl JobSpec {
     /// The schema, draft 2020-12. Each table is under `$defs`, named by the field that chooses it and its own name.
@@ -19,7 +20,11 @@ impl JobSpec {
         for (option, _) in spec.options() {
             if let Kind::Tables(tables) = option.kind {
                 let tables = tables().into_iter();
-                defs.extend(tables.map(|table| (place(option, &*table), chosen(&*table))));
+                let named = |table: &dyn Table| {
+                    let needs = (option.name, table.name()) != (places::STOP, Plateau::NAME);
+                    (place(option, table), chosen(table, needs))
+                };
+                defs.extend(tables.map(|table| named(&*table)));
             }
         }
         let properties = properties(&spec, &reading::REQUIRED);
@@ -51,9 +56,10 @@ fn place(option: &OptionInfo, table: &dyn Table) -> String {
     format!("{}.{}", option.name, table.name())
 }
 
-/// A table that is chosen by its name.
-fn chosen(table: &dyn Table) -> Value {
+/// A table that is chosen by its name, which may have to be given.
+fn chosen(table: &dyn Table, needs_name: bool) -> Value {
     let name = object([("const", text(table.name()))]);
+    let required = needs_name.then(|| text("name")).into_iter().collect();
     let mut entries = vec![("name".to_owned(), name)];
     if let Value::Table(options) = properties(table, &[]) {
         entries.extend(options);
@@ -63,7 +69,7 @@ fn chosen(table: &dyn Table) -> Value {
         ("description", text(table.doc())),
         ("type", text("object")),
         ("properties", Value::Table(entries)),
-        ("required", Value::List(vec![text("name")])),
+        ("required", Value::List(required)),
         ("additionalProperties", Value::Bool(false)),
     ])
 }
