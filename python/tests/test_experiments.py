@@ -24,6 +24,7 @@ from experiments.measure import Case, Cost
 from experiments.output import Options, write_csv
 
 WRITTEN = {
+    "accuracy": ["accuracy.md", "accuracy.csv", "accuracy.svg"],
     "aciq_bounds": ["aciq-bounds.md", "aciq-bounds.csv"],
     "flashe_density": ["flashe-density.md", "flashe-density.csv"],
     "flashe_regression": ["flashe-regression.md", "flashe-regression.csv"],
@@ -38,6 +39,7 @@ WRITTEN = {
         *(f"mpc-tables-{name}.svg" for name in ("clients", "parameters", "delays")),
     ],
     "mpc_network": ["mpc-network.md", "mpc-network.csv"],
+    "overhead": ["overhead.md", "overhead.csv", "overhead.svg"],
     "mystiko": ["mystiko.md", "mystiko.csv", "mystiko.svg"],
     "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],
     "pss_sharing": ["pss-sharing.md", "pss-sharing.csv", "pss-sharing.svg"],

@@ -7,7 +7,16 @@ from blindsum.cli import main
 from blindsum.comparison.columns import read_csv
 from blindsum.comparison.experiments import EXPERIMENTS
 from blindsum.comparison.grid import Grid
-from experiments import fssa, fssa_secagg, mpc_plan, mystiko_rounds, pss_rounds, three_servers
+from experiments import (
+    accuracy_runs,
+    fssa,
+    fssa_secagg,
+    mpc_plan,
+    mystiko_rounds,
+    overhead_runs,
+    pss_rounds,
+    three_servers,
+)
 
 
 def jobs(name):
@@ -84,6 +93,27 @@ def test_the_grid_of_mystiko_is_that_of_its_tables():
         # The module makes its jobs from active ones, which two parties cannot have.
         if case.parties > 2 or case.protocol not in ("mpc3", "secagg+"):
             assert bs.JobSpec.from_settings(grid.job_settings(cell)).hash == case.spec.hash
+
+
+def test_the_grid_of_accuracy_is_one_round_of_its_trainings():
+    made = {one for one, _ in jobs("accuracy")}
+    tasks = accuracy_runs.FULL.tasks
+    assert made == {
+        accuracy_runs.Case(task, protocol, accuracy_runs.STOCHASTIC).spec.hash
+        for task in tasks
+        for protocol in bs.protocols()
+    }
+
+
+def test_the_grid_of_overhead_has_the_models_and_protocols_of_its_page():
+    made = {one for one, _ in jobs("overhead")}
+    longest = max(EXPERIMENTS["overhead"].grid["dim"])
+    assert made == {
+        overhead_runs.Case(model, protocol).spec.hash
+        for model in overhead_runs.MODELS
+        for protocol in overhead_runs.PROTOCOLS
+        if model.dim <= longest and protocol not in overhead_runs.MOST
+    }
 
 
 def run(capsys, *words):

@@ -24,6 +24,7 @@ from experiments.measure import Case, cost
 from experiments.wan import MODELS
 
 MADE_BY = {
+    "accuracy": "accuracy",
     "aciq-bounds": "aciq_bounds",
     "attacks": "attacks",
     "flashe-density": "flashe_density",
@@ -35,6 +36,8 @@ MADE_BY = {
     "mpc-network": "mpc_network",
     "mpc-tables": "mpc_tables",
     "mystiko": "mystiko",
+    "overhead": "overhead",
+    "overhead-steps": "overhead",
     "poisoning": "poisoning",
     "pss-rounds": "pss_rounds",
     "pss-sharing": "pss_sharing",

@@ -12,6 +12,11 @@ FSSA = {"adversary": "semi-honest", "suite": "p256"}
 SEMI_HONEST = "adversary=semi-honest"
 """As an option of a protocol in a grid, where not all protocols have the choice."""
 
+EVERY = (
+    *("plain", "secagg", "secagg+", "fssa", "pss", "pss-malicious", "flashe", "mpc3"),
+    *("paillier-ring", "paillier-broadcast", "paillier-allreduce"),
+)
+
 PAILLIER = ("paillier-ring", "paillier-broadcast", "paillier-allreduce")
 
 
@@ -110,6 +115,31 @@ EXPERIMENTS = {
             "latency": [0.01],
         },
         "mystiko",
+    ),
+    "accuracy": Experiment(
+        "none; FLASHE, Figure 9, and the thesis on three servers, Table 5.21, compare such trainings",
+        "by how much a round's mean is off, for every protocol",
+        {
+            "protocol": [*EVERY],
+            "parties": [6],
+            "dim": [2_410, 7_850],
+            "settings": {"clip": 2.0},
+        },
+        "accuracy",
+    ),
+    "overhead": Experiment(
+        "FLASHE §6.2 and the thesis on three servers: sizes of their models",
+        "a round of the models' sizes with every protocol that takes minutes at most",
+        {
+            "protocol": [
+                *("plain", "secagg", "secagg+", "fssa", "pss", "flashe"),
+                *(f"mpc3:adversary={adversary}" for adversary in ("semi-honest", "active")),
+            ],
+            "parties": [10],
+            "dim": [61_706, 269_722, 661_075, 1_206_590],
+            "settings": {"model_update": "none"},
+        },
+        "overhead",
     ),
 }
 """By name."""

@@ -1,0 +1,99 @@
+"""Learning experiments: their nets have the right gradients, and what their pages say follows from runs."""
+
+import numpy as np
+import pytest
+
+from blindsum.training.contribution import TrainingTurn
+from experiments import accuracy_runs, overhead_runs, tasks
+from experiments.classifiers import Classifier
+from experiments.tasks import Task
+
+NETS = [
+    Classifier("logistic", 8),
+    Classifier("one layer", 8, (12,)),
+    Classifier("two layers", 8, (12, 7)),
+    Classifier("filters", 8, filters=4),
+    Classifier("filters and a layer, odd", 9, (6,), filters=3),
+]
+
+
+@pytest.mark.parametrize("net", NETS, ids=lambda net: net.name)
+def test_gradients_are_those_of_the_loss(net, monkeypatch):
+    rng = np.random.default_rng(0)
+    images = rng.random((5, 1, net.side, net.side))
+    labels = rng.integers(0, 10, 5)
+    model = net.initial(1).astype(np.float64)
+    ends = np.cumsum([np.prod(shape) for shape in net.shapes])[:-1]
+
+    def loss(values):
+        layers = [part.reshape(shape) for part, shape in zip(np.split(values, ends), net.shapes, strict=True)]
+        scores = net._scores(layers, images)[-1]
+        return np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(5), labels])
+
+    gradient = net.gradient(model.astype(np.float32), images.astype(np.float32), labels)
+    assert gradient.shape == (net.dim,)
+    for place in rng.integers(0, net.dim, 30):
+        step = np.zeros(net.dim)
+        step[place] = 1e-6
+        slope = (loss(model + step) - loss(model - step)) / 2e-6
+        assert gradient[place] == pytest.approx(slope, abs=1e-5)
+
+
+def test_a_task_learns_and_its_seed_says_how():
+    task = Task(tasks.DIGITS, Classifier("one hidden layer", 8, (32,)), rate=0.3, steps=200)
+    model = task.net.initial(0)
+    (part,) = task.parts("iid", 1, seed=0)
+    turn = TrainingTurn.of(1, "party-1", 0, {}, 0)
+    change = task.step(model, part, turn)
+    assert np.array_equal(change, task.step(model, part, turn))
+    assert task.right(model) < 0.3 * len(task.test) < 0.85 * len(task.test) < task.right(model + change)
+
+
+def test_a_data_set_that_is_missing_is_named(monkeypatch):
+    def gone(name, *, part):
+        raise tasks.DataError("folder", "there is none")
+
+    tasks.loaded.cache_clear()
+    monkeypatch.setattr(tasks.data, "load", gone)
+    assert "there is none" in tasks.missing([tasks.FASHION])[tasks.FASHION]
+    tasks.loaded.cache_clear()
+
+
+CASE = accuracy_runs.Case(accuracy_runs.OF_DIGITS, "secagg", accuracy_runs.STOCHASTIC)
+
+
+def test_a_model_is_compared_with_plain_training_and_with_the_same_updates():
+    training = accuracy_runs.train(CASE, seed=0, rounds=3)
+    assert [one.number for one in training.rounds] == [1, 2, 3]
+    assert training.clipped == 0
+    for one in training.rounds:
+        assert 0 < one.deviation <= CASE.spec.max_error
+        assert 0 < one.replayed <= one.bound
+        assert one.bound == pytest.approx(one.number * CASE.spec.max_error, rel=0.01)
+        # In the first round all start from the same model.
+        assert one.number > 1 or one.distance == pytest.approx(one.replayed, rel=0.05)
+    other = accuracy_runs.Case(CASE.task, accuracy_runs.PLAIN, CASE.setting)
+    found = {CASE: [training], other: [accuracy_runs.train(other, seed=0, rounds=3)]}
+    assert accuracy_runs.differing(found, CASE) == 0
+    found[other] = [accuracy_runs.train(other, seed=1, rounds=3)]
+    assert accuracy_runs.differing(found, CASE) > CASE.task.net.dim
+
+
+def test_a_mean_beyond_its_bound_ends_the_experiment(monkeypatch):
+    monkeypatch.setattr(accuracy_runs.bs.JobSpec, "max_error", property(lambda spec: 1e-9))
+    with pytest.raises(ArithmeticError, match="secagg"):
+        accuracy_runs.train(CASE, seed=0, rounds=1)
+
+
+def test_slow_protocols_are_left_out_of_long_rounds_and_said_so(tmp_path):
+    model = overhead_runs.Model("long", 70_000, "none", "no paper")
+    sizes = overhead_runs.Sizes((model,), ("pss-malicious",), repetitions=1)
+    found = overhead_runs.run(overhead_runs.output.options(["--quick"], "overhead", ""), sizes)
+    assert found.costs == {}
+    assert found.left_out == {overhead_runs.Case(model, "pss-malicious"): "more than 62,000 coordinates"}
+
+
+def test_models_have_the_sizes_of_the_nets():
+    nets = pytest.importorskip("blindsum.learning.nets", exc_type=Exception)
+    for model in (*overhead_runs.MODELS, *overhead_runs.MORE):
+        assert nets.NETS[model.net].parameters == model.dim
