@@ -33,6 +33,7 @@ WRITTEN = {
     "fssa_secagg": ["fssa-secagg.md", "fssa-secagg.csv", "fssa-secagg.svg"],
     "pss_rounds": ["pss-rounds.md", "pss-rounds.csv"],
     "attacks": ["attacks.md", "attacks.csv", "attacks.svg"],
+    "robust_training": ["robust-training.md", "robust-training.csv", "robust-training.svg"],
     "poisoning": ["poisoning.md", "poisoning.csv", "poisoning.svg"],
     "mpc_tables": [
         *("mpc-tables.md", "mpc-tables.csv"),

@@ -15,6 +15,7 @@ from experiments import (
     mystiko_rounds,
     overhead_runs,
     pss_rounds,
+    robust_training_runs,
     three_servers,
 )
 
@@ -114,6 +115,16 @@ def test_the_grid_of_overhead_has_the_models_and_protocols_of_its_page():
         for protocol in overhead_runs.PROTOCOLS
         if model.dim <= longest and protocol not in overhead_runs.MOST
     }
+
+
+def test_the_grid_of_robust_rules_has_the_rules_of_its_page():
+    grid = Grid.of(**EXPERIMENTS["robust-rules"].grid)
+    made = {bs.JobSpec.from_settings(grid.job_settings(cell)) for cell in grid.cells()}
+    cases = [robust_training_runs.Case("iid", "none", rule) for rule in robust_training_runs.RULES]
+    # `weighted` has weights, `clipped` a norm of its own, and `fltrust` one party more.
+    same = {case.spec.hash for case in cases if case.rule not in ("weighted", "clipped", "fltrust")}
+    assert same <= {spec.hash for spec in made}
+    assert {spec.protocol.rule for spec in made} == {case.rule for case in cases} - {"weighted"}
 
 
 def run(capsys, *words):

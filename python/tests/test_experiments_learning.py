@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from blindsum import rules
 from blindsum.training.contribution import TrainingTurn
-from experiments import accuracy_runs, overhead_runs, tasks
+from experiments import accuracy_runs, aimed, overhead_runs, robust_training_runs, tasks
 from experiments.classifiers import Classifier
 from experiments.tasks import Task
 
@@ -97,3 +98,66 @@ def test_models_have_the_sizes_of_the_nets():
     nets = pytest.importorskip("blindsum.learning.nets", exc_type=Exception)
     for model in (*overhead_runs.MODELS, *overhead_runs.MORE):
         assert nets.NETS[model.net].parameters == model.dim
+
+
+def updates(seed, dim=50):
+    """Updates of twelve parties that have something in common, who attacks, and the root's."""
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=dim)
+    found = common + 2 * rng.normal(size=(13, dim))
+    return found[:12], np.arange(12) < 3, found[12]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_attack_on_fltrust_does_what_it_expects(seed):
+    parties, bad, root = updates(seed)
+    sent = aimed.against_fltrust(parties, bad, root)
+    assert np.array_equal(sent[~bad], parties[~bad])
+    mean = parties[~bad].mean(axis=0)
+    against = rules.fltrust(sent, root=root) @ mean
+    assert against < rules.fltrust(parties[~bad], root=root) @ mean
+    # No other angle in its plane does more.
+    toward = root / np.linalg.norm(root)
+    aside = mean - (mean @ toward) * toward
+    aside /= np.linalg.norm(aside)
+    for angle in np.linspace(0, np.pi / 2, 40, endpoint=False):
+        other = sent.copy()
+        other[bad] = np.cos(angle) * toward - np.sin(angle) * aside
+        assert rules.fltrust(other, root=root) @ mean > against - 1e-3 * abs(against)
+
+
+def test_a_scaled_back_door_is_the_attackers_mean():
+    parties, bad, _ = updates(0)
+    sent = aimed.scaled(parties, bad)
+    assert np.allclose(sent.mean(axis=0), parties[bad].mean(axis=0) + parties[~bad].sum(axis=0) / 12)
+    part = aimed.Examples(np.zeros((2, 64), np.float32), np.array([3, 4]))
+    poisoned = aimed.with_backdoor(part)
+    assert poisoned.labels.tolist() == [3, 4, aimed.TARGET, aimed.TARGET]
+    assert [int(image.sum()) for image in poisoned.images] == [0, 0, 4, 4]
+    assert not part.images.any()
+
+
+def test_a_back_door_is_in_the_model_of_a_mean_and_not_in_that_of_fltrust():
+    found = {
+        rule: robust_training_runs.train(robust_training_runs.Case("iid", "backdoor", rule), seed=0, rounds=4)
+        for rule in ("fedavg", "fltrust")
+    }
+    assert found["fltrust"].success[-1] < 0.3
+    assert found["fedavg"].success[-1] > 0.7
+    assert all(run.sums == 4 and run.deviation < 1e-3 for run in found.values())
+
+
+def test_the_root_of_a_training_is_the_servers(monkeypatch):
+    """A simulation takes the last party for the root: with the root's update alone the model goes its way."""
+    case = robust_training_runs.Case("iid", "none", "fltrust")
+    attacked = robust_training_runs.Attacked(case, seed=0)
+    turn = TrainingTurn.of(1, "party-21", 20, {}, 0)
+    model = robust_training_runs.network.initial_model(0)
+    root = attacked.step(model, -1, turn)
+    assert np.linalg.norm(root - attacked.step(model, 0, turn)) > 0
+    spec = case.spec
+    vectors = [attacked.step(model, rank, turn) for rank in [*range(20), -1]]
+    mean = robust_training_runs.bs.simulate(spec, vectors).mean
+    assert np.linalg.norm(mean) < 1.1 * np.linalg.norm(root)
+    expected = rules.fltrust(np.array(vectors[:-1]), root=root)
+    assert np.abs(mean - expected).max() < 1e-3

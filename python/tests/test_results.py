@@ -41,6 +41,7 @@ MADE_BY = {
     "poisoning": "poisoning",
     "pss-rounds": "pss_rounds",
     "pss-sharing": "pss_sharing",
+    "robust-training": "robust_training",
     "taylor-noise": "taylor_noise",
 }
 SENT = ("up_bytes", "down_bytes")

@@ -141,5 +141,19 @@ EXPERIMENTS = {
         },
         "overhead",
     ),
+    "robust-rules": Experiment(
+        "the thesis on three servers, §2.1.3 and its FLTrust; Cao et al. (2021)",
+        "a round of every rule as training under attack has it; without attackers",
+        {
+            "protocol": [
+                *(f"mpc3:rule={rule}" for rule in ("fedavg", "clipped", "fltrust", "cosine", "median")),
+                *(f"mpc3:rule={rule}:bad=4" for rule in ("krum", "multi-krum", "trimmed-mean")),
+            ],
+            "parties": [20],
+            "dim": [2_410],
+            "settings": {"adversary": "semi-honest", "clip": 2.5, "clipping": "l2"},
+        },
+        "robust_training",
+    ),
 }
 """By name."""
