@@ -28,6 +28,10 @@ WRITTEN = {
     "aciq_bounds": ["aciq-bounds.md", "aciq-bounds.csv"],
     "flashe_density": ["flashe-density.md", "flashe-density.csv"],
     "flashe_regression": ["flashe-regression.md", "flashe-regression.csv"],
+    "flashe_training": [
+        *("flashe-training.md", "flashe-training.csv", "flashe-training.svg"),
+        "flashe-sparse.csv",
+    ],
     "flashe_wan": ["flashe-wan.md", "flashe-wan.csv", "flashe-wan.svg", "flashe-he.csv"],
     "fssa": ["fssa.md", "fssa.csv", *[f"fssa-case-{number}.svg" for number in (1, 2, 3, 4)]],
     "fssa_secagg": ["fssa-secagg.md", "fssa-secagg.csv", "fssa-secagg.svg"],

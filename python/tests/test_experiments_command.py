@@ -9,6 +9,7 @@ from blindsum.comparison.experiments import EXPERIMENTS
 from blindsum.comparison.grid import Grid
 from experiments import (
     accuracy_runs,
+    flashe_training_runs,
     fssa,
     fssa_secagg,
     mpc_plan,
@@ -125,6 +126,15 @@ def test_the_grid_of_robust_rules_has_the_rules_of_its_page():
     same = {case.spec.hash for case in cases if case.rule not in ("weighted", "clipped", "fltrust")}
     assert same <= {spec.hash for spec in made}
     assert {spec.protocol.rule for spec in made} == {case.rule for case in cases} - {"weighted"}
+
+
+def test_the_grid_of_a_sparse_round_is_an_iteration_of_its_page():
+    (dim,) = EXPERIMENTS["flashe-sparse"].grid["dim"]
+    assert dim == flashe_training_runs.MODELS[0].parameters == flashe_training_runs.FULL.paillier
+    schemes = [getattr(flashe_training_runs, name) for name in ("PLAIN", "FLASHE", "SPARSE", "BATCHED")]
+    assert {one for one, _ in jobs("flashe-sparse")} == {
+        flashe_training_runs.spec_of(scheme, dim).hash for scheme in schemes
+    }
 
 
 def run(capsys, *words):

@@ -5,7 +5,14 @@ import pytest
 
 from blindsum import rules
 from blindsum.training.contribution import TrainingTurn
-from experiments import accuracy_runs, aimed, overhead_runs, robust_training_runs, tasks
+from experiments import (
+    accuracy_runs,
+    aimed,
+    flashe_training_runs,
+    overhead_runs,
+    robust_training_runs,
+    tasks,
+)
 from experiments.classifiers import Classifier
 from experiments.tasks import Task
 
@@ -161,3 +168,24 @@ def test_the_root_of_a_training_is_the_servers(monkeypatch):
     assert np.linalg.norm(mean) < 1.1 * np.linalg.norm(root)
     expected = rules.fltrust(np.array(vectors[:-1]), root=root)
     assert np.abs(mean - expected).max() < 1e-3
+
+
+def test_the_schedule_of_sparse_training_is_the_papers():
+    """Densities of 80, 40, 20 and 10 %: so much is sent, with a bit a coordinate and words of 20 bits."""
+    runs = flashe_training_runs
+    case = runs.Case(runs.OF_DIGITS, runs.SCHEDULED)
+    line = runs.train(case, seed=0, sizes=runs.QUICK)
+    dim = case.task.net.dim
+    words = [(up - dim / 8) / 2.5 / dim for up in line.up]
+    assert words == pytest.approx([0.8, 0.4, 0.2, 0.1], abs=0.03)
+    dense = runs.train(runs.Case(case.task, runs.DENSE), seed=0, sizes=runs.QUICK)
+    assert dense.up[0] == pytest.approx(2.5 * dim, rel=0.01)
+    assert line.opened[-1] < dense.opened[-1]
+
+
+def test_an_iteration_with_more_ciphertexts_is_extrapolated():
+    one = flashe_training_runs.Iteration(2.0, 1.0, 100, 50)
+    assert one.path_ms == 3.0
+    more = one.times(4, more_up=7)
+    assert (more.party_ms, more.server_ms, more.up_bytes, more.down_bytes) == (8.0, 4.0, 407, 200)
+    assert (one.source, more.source) == ("measured", "extrapolated")

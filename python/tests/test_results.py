@@ -30,6 +30,8 @@ MADE_BY = {
     "flashe-density": "flashe_density",
     "flashe-he": "flashe_wan",
     "flashe-regression": "flashe_regression",
+    "flashe-sparse": "flashe_training",
+    "flashe-training": "flashe_training",
     "flashe-wan": "flashe_wan",
     "fssa": "fssa",
     "fssa-secagg": "fssa_secagg",

@@ -155,5 +155,16 @@ EXPERIMENTS = {
         },
         "robust_training",
     ),
+    "flashe-sparse": Experiment(
+        "FLASHE §6.4, Figures 10 and 11",
+        "a sparse round beside dense ones, in the clear and with Paillier's scheme",
+        {
+            "protocol": ["plain", "flashe", "flashe:density=0.1", "paillier-broadcast"],
+            "parties": [10],
+            "dim": [270_000],
+            "settings": {"model_update": "none"},
+        },
+        "flashe_training",
+    ),
 }
 """By name."""
