@@ -42,6 +42,8 @@ class Options:
         A Python with SPU, to be measured in the same run.
     large : bool
         Sizes that want hours, and some of them a GPU.
+    folder : pathlib.Path or None
+        Where files of data are that are not found by themselves.
     """
 
     quick: bool
@@ -49,6 +51,7 @@ class Options:
     run: Run
     spu: Path | None = None
     large: bool = False
+    folder: Path | None = None
 
 
 def options(
@@ -69,11 +72,12 @@ def options(
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small sizes, seconds; not for quoting")
     parser.add_argument("--out", type=_folder, metavar="FOLDER", help="results (default experiments/results)")
-    parser.set_defaults(spu=None, large=False)
+    parser.set_defaults(spu=None, large=False, folder=None)
     if has_large:
         size.add_argument(
             "--large", action="store_true", help="sizes that take hours; into build/experiments/large"
         )
+        parser.add_argument("--folder", type=_folder, metavar="FOLDER", help="files of data, for --large")
     if has_spu:
         parser.add_argument("--spu", type=Path, metavar="PYTHON", help="a Python with SPU, to measure it too")
     given = parser.parse_args(words)
@@ -93,6 +97,7 @@ def options(
         run=Run.begin(["python", "-m", f"experiments.{name}", *words]),
         spu=given.spu,
         large=given.large,
+        folder=given.folder,
     )
 
 

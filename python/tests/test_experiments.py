@@ -38,6 +38,7 @@ WRITTEN = {
     "pss_rounds": ["pss-rounds.md", "pss-rounds.csv"],
     "attacks": ["attacks.md", "attacks.csv", "attacks.svg"],
     "robust_training": ["robust-training.md", "robust-training.csv", "robust-training.svg"],
+    "thesis_skew": ["thesis-skew.md", "thesis-skew.csv", "thesis-skew.svg"],
     "poisoning": ["poisoning.md", "poisoning.csv", "poisoning.svg"],
     "mpc_tables": [
         *("mpc-tables.md", "mpc-tables.csv"),

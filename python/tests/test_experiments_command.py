@@ -17,6 +17,7 @@ from experiments import (
     overhead_runs,
     pss_rounds,
     robust_training_runs,
+    thesis_skew_runs,
     three_servers,
 )
 
@@ -135,6 +136,14 @@ def test_the_grid_of_a_sparse_round_is_an_iteration_of_its_page():
     assert {one for one, _ in jobs("flashe-sparse")} == {
         flashe_training_runs.spec_of(scheme, dim).hash for scheme in schemes
     }
+
+
+def test_the_grid_of_workers_has_the_jobs_of_its_page():
+    made = {one for one, _ in jobs("thesis-workers")}
+    cases = thesis_skew_runs.cases(thesis_skew_runs.FULL, {})
+    first = {case.task.net.dim for case in cases if case.workers != thesis_skew_runs.WORKERS}
+    cases = thesis_skew_runs.cases(thesis_skew_runs.FULL, {})
+    assert made == {case.spec.hash for case in cases if case.task.net.dim in first}
 
 
 def run(capsys, *words):

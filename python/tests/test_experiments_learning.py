@@ -12,6 +12,7 @@ from experiments import (
     overhead_runs,
     robust_training_runs,
     tasks,
+    thesis_skew_runs,
 )
 from experiments.classifiers import Classifier
 from experiments.tasks import Task
@@ -189,3 +190,22 @@ def test_an_iteration_with_more_ciphertexts_is_extrapolated():
     more = one.times(4, more_up=7)
     assert (more.party_ms, more.server_ms, more.up_bytes, more.down_bytes) == (8.0, 4.0, 407, 200)
     assert (one.source, more.source) == ("measured", "extrapolated")
+
+
+def test_every_training_of_the_thesis_is_there_once_and_has_as_many_epochs():
+    runs = thesis_skew_runs
+    cases = list(runs.cases(runs.FULL, {}))
+    assert len(cases) == len(set(cases)) == 2 * (3 + 3 + 3 + 4)
+    assert not [case for case in runs.cases(runs.FULL, {tasks.FASHION: "gone"}) if case.task.data != "digits"]
+    for case in cases:
+        if case.task.data == tasks.DIGITS:
+            images = case.rounds(50) * case.workers * case.task.batch * case.task.steps
+            assert images == pytest.approx(50 * 1442, rel=0.08)
+
+
+def test_a_training_of_the_thesis_is_that_of_plain_averaging():
+    case = next(one for one in thesis_skew_runs.cases(thesis_skew_runs.FULL, {tasks.FASHION: "gone"}))
+    training = thesis_skew_runs.train(case, epochs=2)
+    assert len(training.accuracy) == len(training.plain) == case.rounds(2)
+    assert training.accuracy == pytest.approx(training.plain, abs=2 / 355)
+    assert 0 < training.deviation <= case.spec.max_error

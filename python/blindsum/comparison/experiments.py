@@ -166,5 +166,16 @@ EXPERIMENTS = {
         },
         "flashe_training",
     ),
+    "thesis-workers": Experiment(
+        "the thesis on three servers, Figures 5.8 and 5.9",
+        "a round of its trainings by number of workers; its accuracy needs data",
+        {
+            "protocol": ["mpc3"],
+            "parties": [4, 8, 16, 32],
+            "dim": [2_410, 25_450],
+            "settings": {"adversary": "semi-honest", "clip": 2.0},
+        },
+        "thesis_skew",
+    ),
 }
 """By name."""
