@@ -45,6 +45,7 @@ WRITTEN = {
         *(f"mpc-tables-{name}.svg" for name in ("clients", "parameters", "delays")),
     ],
     "mpc_network": ["mpc-network.md", "mpc-network.csv"],
+    "links": ["links.md", "links.csv", "links.svg"],
     "overhead": ["overhead.md", "overhead.csv", "overhead.svg"],
     "mystiko": ["mystiko.md", "mystiko.csv", "mystiko.svg"],
     "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],

@@ -12,6 +12,7 @@ from experiments import (
     flashe_training_runs,
     fssa,
     fssa_secagg,
+    links,
     mpc_plan,
     mystiko_rounds,
     overhead_runs,
@@ -144,6 +145,15 @@ def test_the_grid_of_workers_has_the_jobs_of_its_page():
     first = {case.task.net.dim for case in cases if case.workers != thesis_skew_runs.WORKERS}
     cases = thesis_skew_runs.cases(thesis_skew_runs.FULL, {})
     assert made == {case.spec.hash for case in cases if case.task.net.dim in first}
+
+
+def test_the_grid_of_links_is_that_of_its_page():
+    grid = EXPERIMENTS["links"].grid
+    sizes = links.FULL
+    assert (grid["protocol"], grid["parties"]) == ([*sizes.protocols], [links.PARTIES])
+    assert grid["dim"] == [sizes.dim]
+    waits = {0.0 if link is None else link.round_trip / 2 for link in links.LINKS.values()}
+    assert set(grid["latency"]) == waits
 
 
 def run(capsys, *words):

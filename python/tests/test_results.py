@@ -35,6 +35,7 @@ MADE_BY = {
     "flashe-wan": "flashe_wan",
     "fssa": "fssa",
     "fssa-secagg": "fssa_secagg",
+    "links": "links",
     "mpc-network": "mpc_network",
     "mpc-tables": "mpc_tables",
     "mystiko": "mystiko",
