@@ -209,3 +209,19 @@ def test_a_training_of_the_thesis_is_that_of_plain_averaging():
     assert len(training.accuracy) == len(training.plain) == case.rounds(2)
     assert training.accuracy == pytest.approx(training.plain, abs=2 / 355)
     assert 0 < training.deviation <= case.spec.max_error
+
+
+def test_a_net_of_torch_is_a_task_as_well():
+    pytest.importorskip("torch")
+    from experiments.torch_tasks import TorchNet, TorchTask
+
+    task = TorchTask(tasks.DIGITS, "logistic", steps=50)
+    assert task.net == TorchNet("logistic", (1, 8, 8), 10)
+    assert task.net.dim == 650
+    first = task.net.initial(0)
+    assert np.array_equal(first, task.net.initial(0))
+    (part,) = task.parts("iid", 1, seed=0)
+    turn = TrainingTurn.of(1, "party-1", 0, {}, 0)
+    change = task.step(first, part, turn)
+    assert np.array_equal(change, task.step(first, part, turn))
+    assert task.right(first) < task.right(first + change)
