@@ -66,7 +66,7 @@ class Sizes:
 
 OF_DIGITS = Task(DIGITS, Classifier("one hidden layer", 8, (32,)), rate=0.3)
 OF_FASHION = Task(FASHION, Classifier("logistic regression", 28), rate=0.1)
-FULL = Sizes((OF_DIGITS, OF_FASHION), rounds=15, seeds=2, protocols=bs.protocols(), sweep=SWEEP)
+FULL = Sizes((OF_DIGITS, OF_FASHION), rounds=10, seeds=2, protocols=bs.protocols(), sweep=SWEEP)
 QUICK = Sizes(
     (OF_DIGITS,), rounds=2, seeds=1, protocols=(PLAIN, "secagg", "mpc3", "pss-malicious"), sweep=(8,)
 )
@@ -254,7 +254,7 @@ def run(sizes: Sizes) -> tuple[Found, dict[Case, str]]:
     whole = [case for task in sizes.tasks if task.data not in missing for case in cases(sizes, task)]
     found: Found = {}
     refused: dict[Case, str] = {}
-    with console.progress("trainings", len(whole)) as bar:
+    with console.progress("trainings", len(whole)) as bar, tasks.one_thread():
         for done, case in enumerate(whole):
             bar.update(done, f"{case.task.data}, {case.protocol}, {case.setting}")
             try:

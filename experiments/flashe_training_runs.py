@@ -67,7 +67,7 @@ class Sizes:
 OF_DIGITS = Task(DIGITS, Classifier("one hidden layer", 8, (32,)), rate=0.3)
 OF_FASHION = Task(FASHION, Classifier("one hidden layer", 28, (32,)), rate=0.1)
 FULL = Sizes(
-    (OF_DIGITS, OF_FASHION), 60, STEP_ROUNDS, seeds=2, models=MODELS, paillier=270_000, repetitions=3
+    (OF_DIGITS, OF_FASHION), 60, STEP_ROUNDS, seeds=1, models=MODELS, paillier=270_000, repetitions=3
 )
 LARGE = Sizes(
     (OF_DIGITS, OF_FASHION), 300, STEP_ROUNDS, seeds=5, models=MODELS, paillier=1_200_000, repetitions=5
@@ -175,7 +175,7 @@ def lines(sizes: Sizes) -> Lines:
         Case(task, name) for task in sizes.tasks if task.data not in missing for name in (FLOAT, *OPTIONS)
     ]
     found: Lines = {}
-    with console.progress("trainings", len(cases)) as bar:
+    with console.progress("trainings", len(cases)) as bar, tasks.one_thread():
         for done, case in enumerate(cases):
             bar.update(done, f"{case.task.data}, {case.name}")
             found[case] = [train(case, seed, sizes) for seed in range(sizes.seeds)]

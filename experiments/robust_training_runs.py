@@ -14,7 +14,7 @@ import blindsum as bs
 from blindsum.cli import console
 from blindsum.demo import network
 from blindsum.training.contribution import TrainingTurn
-from experiments import aimed, federated, poison, trials
+from experiments import aimed, federated, poison, tasks, trials
 from experiments.aimed import ANTI_FLTRUST, BACKDOOR
 from experiments.federated import PARTIES
 
@@ -42,7 +42,7 @@ class Sizes:
     attacks: tuple[str, ...]
 
 
-FULL = Sizes(tuple(trials.SPLITS), seeds=2, rounds=20, rules=RULES, attacks=ATTACKS)
+FULL = Sizes(tuple(trials.SPLITS), seeds=2, rounds=15, rules=RULES, attacks=ATTACKS)
 LARGE = Sizes(tuple(trials.SPLITS), seeds=10, rounds=50, rules=RULES, attacks=ATTACKS)
 QUICK = Sizes(
     ("iid",), seeds=1, rounds=2, rules=("fedavg", FLTRUST), attacks=(NONE, "min-max", BACKDOOR, ANTI_FLTRUST)
@@ -227,7 +227,7 @@ def run(sizes: Sizes) -> Found:
     """Train all cases."""
     found: Found = {}
     whole = cases(sizes)
-    with console.progress("trainings", len(whole)) as bar:
+    with console.progress("trainings", len(whole)) as bar, tasks.one_thread():
         for done, case in enumerate(whole):
             bar.update(done, f"{case.split}, {case.attack}, {case.rule}")
             found[case] = [train(case, seed, sizes.rounds) for seed in range(sizes.seeds)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -85,6 +86,17 @@ def loaded(name: str, part: str) -> Dataset:
     if len(whole) <= most:
         return whole
     return whole.take(np.random.default_rng([7, len(whole)]).permutation(len(whole))[:most])
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """A context in which the matrix products of numpy have one thread.
+
+    Those of small nets are faster so, and do not wait for others on the machine.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1)
+    return limits
 
 
 def missing(names: Sequence[str]) -> dict[str, str]:

@@ -64,7 +64,7 @@ FULL = Sizes(
     ),
     ALL_WORKERS,
     SKEWS,
-    epochs=50,
+    epochs=20,
 )
 QUICK = Sizes((_task(DIGITS, Classifier("one hidden layer", 8, (32,))),), (4,), (0.9,), epochs=2)
 
@@ -196,7 +196,7 @@ def run(sizes: Sizes) -> tuple[Found, dict[str, str]]:
     missing = tasks.missing(list(dict.fromkeys(small)))
     whole = list(cases(sizes, missing))
     found: Found = {}
-    with console.progress("trainings", len(whole)) as bar:
+    with console.progress("trainings", len(whole)) as bar, tasks.one_thread():
         for done, case in enumerate(whole):
             bar.update(done, f"{case.task.data}, {case.task.net.name}, {case.workers}, {case.partition}")
             found[case] = train(case, sizes.epochs)
