@@ -142,7 +142,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def filled(text: str) -> str:
     """A paragraph in lines of a page's width."""
-    return textwrap.fill(" ".join(text.split()), 110)
+    return textwrap.fill(" ".join(text.split()), 110, break_on_hyphens=False)
 
 
 def points(texts: str | Sequence[str]) -> str:
