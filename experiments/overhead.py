@@ -208,8 +208,8 @@ One step of stochastic gradient descent on {runs.BATCH} examples, with the nets 
             "*Path* is both, one after the other: what a round takes where everybody has a machine and the "
             "network takes nothing.",
             f"*Iteration* is {STEPS} steps of training and the path. With more of them the overhead falls.",
-            "In `paillier-ring` the parties add their vectors one after the other, so that a round waits for the "
-            "work of more than one of them. Its path here has that of one.",
+            "In `paillier-ring` the parties add their vectors one after the other, so that a round waits for "
+            "the work of more than one of them. Its path here has that of one.",
             "Values have 16 bits. Jobs are against active adversaries where nothing else is said.",
         ]
         return "\n".join(["## How to read this", "", output.points(points)])
