@@ -56,6 +56,12 @@ experiments: .state/bench ## Repeat the experiments of the papers, into experime
 	$(BIN)/python -m experiments.mystiko
 	$(BIN)/python -m experiments.attacks
 	$(BIN)/python -m experiments.poisoning
+	$(BIN)/python -m experiments.accuracy
+	$(BIN)/python -m experiments.overhead
+	$(BIN)/python -m experiments.robust_training
+	$(BIN)/python -m experiments.flashe_training
+	$(BIN)/python -m experiments.thesis_skew
+	$(BIN)/python -m experiments.links
 
 fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
 	$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)

@@ -2,12 +2,14 @@
 
 Each direction of each connection carries so many bits a second, and what has gone through arrives half a
 round trip later. Other than with netem, handshakes and windows of TCP between a program and its relay do not
-wait.
+wait. Loss is a model, as a relay has a stream and no packets: what was lost is sent again, what comes
+behind it waits, and no window gets smaller.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +19,10 @@ Relay = Callable[[str, int], int]
 """Gives the port of a relay on an address of this machine that leads to another port there."""
 _PIECE = 16 * 1024
 _LATE = 0.01
+SEGMENT = 1448
+"""Bytes of a packet."""
+AGAIN = 0.2
+"""Seconds after which something that was lost is sent again, at least: the shortest time-out of Linux."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,17 @@ class Link:
         What each direction carries, in 10⁶ bits a second.
     round_trip : float
         Seconds from one end to the other and back.
+    loss : float
+        The part of the packets that is lost.
     """
 
     megabits: float
     round_trip: float
+    loss: float = 0.0
+
+    def lost_of(self, size: int) -> float:
+        """The probability that something is lost of so many bytes that are sent at once."""
+        return 1 - (1 - self.loss) ** -(-size // SEGMENT)
 
 
 @contextmanager
@@ -42,6 +55,7 @@ def relays(link: Link) -> Iterator[Relay]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     servers: list[asyncio.Server] = []
+    draws = random.Random(0)
 
     def relay(host: str, target: int) -> int:
         async def lead(near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
@@ -54,7 +68,7 @@ def relays(link: Link) -> Iterator[Relay]:
             try:
                 # The relay ends by it. Either side may be killed.
                 with suppress(asyncio.CancelledError, ConnectionError):
-                    await asyncio.gather(_carry(near, out, link), _carry(far, back, link))
+                    await asyncio.gather(_carry(near, out, link, draws), _carry(far, back, link, draws))
             finally:
                 out.close()
                 back.close()
@@ -85,12 +99,18 @@ async def _end() -> None:
     await asyncio.sleep(0)
 
 
-async def _carry(source: asyncio.StreamReader, target: asyncio.StreamWriter, link: Link) -> None:
+async def _carry(
+    source: asyncio.StreamReader, target: asyncio.StreamWriter, link: Link, draws: random.Random
+) -> None:
     loop = asyncio.get_running_loop()
-    free = loop.time()
+    free = last = loop.time()
     while data := await source.read(_PIECE):
         # Whoever is woken a little late has lost nothing of the link.
         free = max(free, loop.time() - _LATE) + 8 * len(data) / (1e6 * link.megabits)
         await asyncio.sleep(free - loop.time())
-        loop.call_later(link.round_trip / 2, target.write, data)
-    loop.call_later(link.round_trip / 2, target.close)
+        arrives = loop.time() + link.round_trip / 2
+        if draws.random() < link.lost_of(len(data)):
+            arrives += max(AGAIN, link.round_trip)
+        last = max(last, arrives)
+        loop.call_at(last, target.write, data)
+    loop.call_at(max(last, loop.time() + link.round_trip / 2), target.close)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 QUICK_RESULTS = HERE.parent / "build" / "experiments"
+LARGE_RESULTS = QUICK_RESULTS / "large"
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,18 @@ class Options:
         Where its numbers come from.
     spu : pathlib.Path or None
         A Python with SPU, to be measured in the same run.
+    large : bool
+        Sizes that want hours, and some of them a GPU.
+    folder : pathlib.Path or None
+        Where files of data are that are not found by themselves.
     """
 
     quick: bool
     out: Path
     run: Run
     spu: Path | None = None
+    large: bool = False
+    folder: Path | None = None
 
 
 def options(
@@ -52,14 +60,24 @@ def options(
     description: str,
     has_spu: bool = False,
     needs_timers: bool = False,
+    has_large: bool = False,
 ) -> Options:
-    """Read the command line of the experiment of a name, which may have SPU as a peer, or time processes."""
+    """Read the command line of the experiment of a name.
+
+    It may have SPU as a peer, time processes, or have larger sizes.
+    """
     never_fail()
     words = sys.argv[1:] if words is None else words
     parser = Parser(prog=f"python -m experiments.{name}", description=description)
-    parser.add_argument("--quick", action="store_true", help="small sizes, seconds; not for quoting")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="small sizes, seconds; not for quoting")
     parser.add_argument("--out", type=_folder, metavar="FOLDER", help="results (default experiments/results)")
-    parser.set_defaults(spu=None)
+    parser.set_defaults(spu=None, large=False, folder=None)
+    if has_large:
+        size.add_argument(
+            "--large", action="store_true", help="sizes that take hours; into build/experiments/large"
+        )
+        parser.add_argument("--folder", type=_folder, metavar="FOLDER", help="files of data, for --large")
     if has_spu:
         parser.add_argument("--spu", type=Path, metavar="PYTHON", help="a Python with SPU, to measure it too")
     given = parser.parse_args(words)
@@ -68,7 +86,7 @@ def options(
             timers.need(f"experiments.{name}")
         except ConfigError as error:
             parser.error(str(error))
-    out = given.out or (QUICK_RESULTS if given.quick else RESULTS)
+    out = given.out or (QUICK_RESULTS if given.quick else LARGE_RESULTS if given.large else RESULTS)
     try:
         check_folder("--out", str(out))
     except ConfigError as error:
@@ -78,6 +96,8 @@ def options(
         out=out,
         run=Run.begin(["python", "-m", f"experiments.{name}", *words]),
         spu=given.spu,
+        large=given.large,
+        folder=given.folder,
     )
 
 
@@ -118,6 +138,20 @@ def write_page(
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown."""
     return markdown_table(header, rows)
+
+
+def filled(text: str) -> str:
+    """A paragraph in lines of a page's width."""
+    return textwrap.fill(" ".join(text.split()), 110, break_on_hyphens=False)
+
+
+def points(texts: str | Sequence[str]) -> str:
+    """A list in Markdown, of texts or of the paragraphs of one."""
+    whole = texts.strip().split("\n\n") if isinstance(texts, str) else texts
+    lines = [" ".join(point.split()) for point in whole]
+    return "\n".join(
+        textwrap.fill(f"* {line}", 110, subsequent_indent="  ", break_on_hyphens=False) for line in lines
+    )
 
 
 def figure(columns: int, rows: int = 1) -> tuple[Figure, list[Any]]:

@@ -24,20 +24,29 @@ from experiments.measure import Case, Cost
 from experiments.output import Options, write_csv
 
 WRITTEN = {
+    "accuracy": ["accuracy.md", "accuracy.csv", "accuracy.svg"],
     "aciq_bounds": ["aciq-bounds.md", "aciq-bounds.csv"],
     "flashe_density": ["flashe-density.md", "flashe-density.csv"],
     "flashe_regression": ["flashe-regression.md", "flashe-regression.csv"],
+    "flashe_training": [
+        *("flashe-training.md", "flashe-training.csv", "flashe-training.svg"),
+        "flashe-sparse.csv",
+    ],
     "flashe_wan": ["flashe-wan.md", "flashe-wan.csv", "flashe-wan.svg", "flashe-he.csv"],
     "fssa": ["fssa.md", "fssa.csv", *[f"fssa-case-{number}.svg" for number in (1, 2, 3, 4)]],
     "fssa_secagg": ["fssa-secagg.md", "fssa-secagg.csv", "fssa-secagg.svg"],
     "pss_rounds": ["pss-rounds.md", "pss-rounds.csv"],
     "attacks": ["attacks.md", "attacks.csv", "attacks.svg"],
+    "robust_training": ["robust-training.md", "robust-training.csv", "robust-training.svg"],
+    "thesis_skew": ["thesis-skew.md", "thesis-skew.csv", "thesis-skew.svg"],
     "poisoning": ["poisoning.md", "poisoning.csv", "poisoning.svg"],
     "mpc_tables": [
         *("mpc-tables.md", "mpc-tables.csv"),
         *(f"mpc-tables-{name}.svg" for name in ("clients", "parameters", "delays")),
     ],
     "mpc_network": ["mpc-network.md", "mpc-network.csv"],
+    "links": ["links.md", "links.csv", "links.svg"],
+    "overhead": ["overhead.md", "overhead.csv", "overhead.svg"],
     "mystiko": ["mystiko.md", "mystiko.csv", "mystiko.svg"],
     "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],
     "pss_sharing": ["pss-sharing.md", "pss-sharing.csv", "pss-sharing.svg"],

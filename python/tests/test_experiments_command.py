@@ -7,7 +7,20 @@ from blindsum.cli import main
 from blindsum.comparison.columns import read_csv
 from blindsum.comparison.experiments import EXPERIMENTS
 from blindsum.comparison.grid import Grid
-from experiments import fssa, fssa_secagg, mpc_plan, mystiko_rounds, pss_rounds, three_servers
+from experiments import (
+    accuracy_runs,
+    flashe_training_runs,
+    fssa,
+    fssa_secagg,
+    links,
+    mpc_plan,
+    mystiko_rounds,
+    overhead_runs,
+    pss_rounds,
+    robust_training_runs,
+    thesis_skew_runs,
+    three_servers,
+)
 
 
 def jobs(name):
@@ -84,6 +97,63 @@ def test_the_grid_of_mystiko_is_that_of_its_tables():
         # The module makes its jobs from active ones, which two parties cannot have.
         if case.parties > 2 or case.protocol not in ("mpc3", "secagg+"):
             assert bs.JobSpec.from_settings(grid.job_settings(cell)).hash == case.spec.hash
+
+
+def test_the_grid_of_accuracy_is_one_round_of_its_trainings():
+    made = {one for one, _ in jobs("accuracy")}
+    tasks = accuracy_runs.FULL.tasks
+    assert made == {
+        accuracy_runs.Case(task, protocol, accuracy_runs.STOCHASTIC).spec.hash
+        for task in tasks
+        for protocol in bs.protocols()
+    }
+
+
+def test_the_grid_of_overhead_has_the_models_and_protocols_of_its_page():
+    made = {one for one, _ in jobs("overhead")}
+    longest = max(EXPERIMENTS["overhead"].grid["dim"])
+    assert made == {
+        overhead_runs.Case(model, protocol).spec.hash
+        for model in overhead_runs.MODELS
+        for protocol in overhead_runs.PROTOCOLS
+        if model.dim <= longest and protocol not in overhead_runs.MOST
+    }
+
+
+def test_the_grid_of_robust_rules_has_the_rules_of_its_page():
+    grid = Grid.of(**EXPERIMENTS["robust-rules"].grid)
+    made = {bs.JobSpec.from_settings(grid.job_settings(cell)) for cell in grid.cells()}
+    cases = [robust_training_runs.Case("iid", "none", rule) for rule in robust_training_runs.RULES]
+    # `weighted` has weights, `clipped` a norm of its own, and `fltrust` one party more.
+    same = {case.spec.hash for case in cases if case.rule not in ("weighted", "clipped", "fltrust")}
+    assert same <= {spec.hash for spec in made}
+    assert {spec.protocol.rule for spec in made} == {case.rule for case in cases} - {"weighted"}
+
+
+def test_the_grid_of_a_sparse_round_is_an_iteration_of_its_page():
+    (dim,) = EXPERIMENTS["flashe-sparse"].grid["dim"]
+    assert dim == flashe_training_runs.MODELS[0].parameters == flashe_training_runs.FULL.paillier
+    schemes = [getattr(flashe_training_runs, name) for name in ("PLAIN", "FLASHE", "SPARSE", "BATCHED")]
+    assert {one for one, _ in jobs("flashe-sparse")} == {
+        flashe_training_runs.spec_of(scheme, dim).hash for scheme in schemes
+    }
+
+
+def test_the_grid_of_workers_has_the_jobs_of_its_page():
+    made = {one for one, _ in jobs("thesis-workers")}
+    cases = thesis_skew_runs.cases(thesis_skew_runs.FULL, {})
+    first = {case.task.net.dim for case in cases if case.workers != thesis_skew_runs.WORKERS}
+    cases = thesis_skew_runs.cases(thesis_skew_runs.FULL, {})
+    assert made == {case.spec.hash for case in cases if case.task.net.dim in first}
+
+
+def test_the_grid_of_links_is_that_of_its_page():
+    grid = EXPERIMENTS["links"].grid
+    sizes = links.FULL
+    assert (grid["protocol"], grid["parties"]) == ([*sizes.protocols], [links.PARTIES])
+    assert grid["dim"] == [sizes.dim]
+    waits = {0.0 if link is None else link.round_trip / 2 for link in links.LINKS.values()}
+    assert set(grid["latency"]) == waits
 
 
 def run(capsys, *words):

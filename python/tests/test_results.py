@@ -24,20 +24,28 @@ from experiments.measure import Case, cost
 from experiments.wan import MODELS
 
 MADE_BY = {
+    "accuracy": "accuracy",
     "aciq-bounds": "aciq_bounds",
     "attacks": "attacks",
     "flashe-density": "flashe_density",
     "flashe-he": "flashe_wan",
     "flashe-regression": "flashe_regression",
+    "flashe-sparse": "flashe_training",
+    "flashe-training": "flashe_training",
     "flashe-wan": "flashe_wan",
     "fssa": "fssa",
     "fssa-secagg": "fssa_secagg",
+    "links": "links",
     "mpc-network": "mpc_network",
     "mpc-tables": "mpc_tables",
     "mystiko": "mystiko",
+    "overhead": "overhead",
+    "overhead-steps": "overhead",
     "poisoning": "poisoning",
     "pss-rounds": "pss_rounds",
     "pss-sharing": "pss_sharing",
+    "robust-training": "robust_training",
+    "thesis-skew": "thesis_skew",
     "taylor-noise": "taylor_noise",
 }
 SENT = ("up_bytes", "down_bytes")

@@ -12,6 +12,11 @@ FSSA = {"adversary": "semi-honest", "suite": "p256"}
 SEMI_HONEST = "adversary=semi-honest"
 """As an option of a protocol in a grid, where not all protocols have the choice."""
 
+EVERY = (
+    *("plain", "secagg", "secagg+", "fssa", "pss", "pss-malicious", "flashe", "mpc3"),
+    *("paillier-ring", "paillier-broadcast", "paillier-allreduce"),
+)
+
 PAILLIER = ("paillier-ring", "paillier-broadcast", "paillier-allreduce")
 
 
@@ -110,6 +115,79 @@ EXPERIMENTS = {
             "latency": [0.01],
         },
         "mystiko",
+    ),
+    "accuracy": Experiment(
+        "none; FLASHE, Figure 9, and the thesis on three servers, Table 5.21, compare such trainings",
+        "by how much a round's mean is off, for every protocol",
+        {
+            "protocol": [*EVERY],
+            "parties": [6],
+            "dim": [2_410, 7_850],
+            "settings": {"clip": 2.0},
+        },
+        "accuracy",
+    ),
+    "overhead": Experiment(
+        "FLASHE §6.2 and the thesis on three servers: sizes of their models",
+        "a round of the models' sizes with every protocol that takes minutes at most",
+        {
+            "protocol": [
+                *("plain", "secagg", "secagg+", "fssa", "pss", "flashe"),
+                *(f"mpc3:adversary={adversary}" for adversary in ("semi-honest", "active")),
+            ],
+            "parties": [10],
+            "dim": [61_706, 269_722, 661_075, 1_206_590],
+            "settings": {"model_update": "none"},
+        },
+        "overhead",
+    ),
+    "robust-rules": Experiment(
+        "the thesis on three servers, §2.1.3 and its FLTrust; Cao et al. (2021)",
+        "a round of every rule as training under attack has it; without attackers",
+        {
+            "protocol": [
+                *(f"mpc3:rule={rule}" for rule in ("fedavg", "clipped", "fltrust", "cosine", "median")),
+                *(f"mpc3:rule={rule}:bad=4" for rule in ("krum", "multi-krum", "trimmed-mean")),
+            ],
+            "parties": [20],
+            "dim": [2_410],
+            "settings": {"adversary": "semi-honest", "clip": 2.5, "clipping": "l2"},
+        },
+        "robust_training",
+    ),
+    "flashe-sparse": Experiment(
+        "FLASHE §6.4, Figures 10 and 11",
+        "a sparse round beside dense ones, in the clear and with Paillier's scheme",
+        {
+            "protocol": ["plain", "flashe", "flashe:density=0.1", "paillier-broadcast"],
+            "parties": [10],
+            "dim": [270_000],
+            "settings": {"model_update": "none"},
+        },
+        "flashe_training",
+    ),
+    "thesis-workers": Experiment(
+        "the thesis on three servers, Figures 5.8 and 5.9",
+        "a round of its trainings by number of workers; its accuracy needs data",
+        {
+            "protocol": ["mpc3"],
+            "parties": [4, 8, 16, 32],
+            "dim": [2_410, 25_450],
+            "settings": {"adversary": "semi-honest", "clip": 2.0},
+        },
+        "thesis_skew",
+    ),
+    "links": Experiment(
+        "none; what messages wait in the rounds that `python -m experiments.links` measures",
+        "a round by protocol and latency, in virtual time",
+        {
+            "protocol": ["plain", "secagg+", "fssa", "pss", "flashe", "mpc3"],
+            "parties": [6],
+            "dim": [61_706],
+            "latency": [0.0, 0.01, 0.05],
+            "settings": {"model_update": "none"},
+        },
+        "links",
     ),
 }
 """By name."""
