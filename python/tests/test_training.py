@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import blindsum as bs
-from blindsum.training.devices import Link
+from blindsum.training import Link
 
 TARGETS = [np.array([0.5, 0.0, 0.25]), np.array([0.25, 0.25, 0.0]), np.array([0.0, 0.5, 0.5]), np.ones(3) / 4]
 

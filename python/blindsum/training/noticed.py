@@ -6,7 +6,9 @@ import logging
 import math
 from collections.abc import Mapping
 
+from blindsum.arrays import Vector
 from blindsum.errors import ConfigError
+from blindsum.first_model import first_model
 from blindsum.options import Quantised
 from blindsum.rounds import Array, ZerosLog
 from blindsum.spec import JobSpec
@@ -16,17 +18,22 @@ from blindsum.whole_models import WholeModelLog
 logger = logging.getLogger("blindsum")
 
 
-def check_first_model(spec: JobSpec, model: object) -> None:
-    """Refuse a run without the first model that a party of a real job would have to give.
+def start_of(spec: JobSpec, model: object) -> Vector | None:
+    """The first model of a run, ``None`` for zeros: where a party gives it in a real job, it is given here.
 
     Raises
     ------
     blindsum.ConfigError
         The job takes its first model from a party, and none is given.
+    blindsum.InputError
+        As :func:`blindsum.first_model.first_model`.
     """
-    if model is None and spec.initial == "first-party":
-        rule = "is missing, and the job takes its first model from a party (initial = first-party)"
-        raise ConfigError("model", f"{rule}: give the model that this party would give")
+    if spec.initial == "first-party":
+        if model is None:
+            rule = "is missing, and the job takes its first model from a party (initial = first-party)"
+            raise ConfigError("model", f"{rule}: give the model that this party would give")
+        spec = spec.replace(initial="coordinator")
+    return None if model is None else first_model(model, spec)
 
 
 class RunLog:

@@ -71,12 +71,15 @@ def run_processes(
     digits = len(str(spec.parties))
     names = [f"party-{rank + 1:0{digits}}" for rank in range(spec.parties)]
     with tempfile.TemporaryDirectory(prefix="blindsum-train-") as folder:
-        parties = [_party(path, changes, rank, name) for rank, name in enumerate(names)]
+        start, options = _single(run.model), ()
+        if spec.initial == "first-party" and start is not None:
+            np.save(Path(folder) / "first.npy", start)
+            start, options = None, ("--model", str(Path(folder) / "first.npy"))
+        parties = [_party(path, changes, rank, name, options) for rank, name in enumerate(names)]
         limits = {"models_kept": KEEPS_ALL}
         evaluate = None if spec.hides_sum or run.evaluate is None else _once(run.evaluate)
         stopped: BaseException | None = None
-        model = _single(run.model)
-        with Cluster(spec, parties, Path(folder), model=model, limits=limits, goes_on=True) as cluster:
+        with Cluster(spec, parties, Path(folder), model=start, limits=limits, goes_on=True) as cluster:
             watched = _Watched(cluster, evaluate, progress, told)
             try:
                 for status in cluster.statuses():
@@ -172,9 +175,11 @@ def _single(model: Array | None) -> Any:
     return None if model is None else np.asarray(model)
 
 
-def _party(path: str, changes: Sequence[tuple[str, str]], rank: int, name: str) -> PartyProcess:
+def _party(
+    path: str, changes: Sequence[tuple[str, str]], rank: int, name: str, options: tuple[str, ...]
+) -> PartyProcess:
     own = {"file": os.path.abspath(path), "rank": rank, "name": name, "changes": list(changes)}
-    return PartyProcess(name, "blindsum.training.processes:train", {SETTINGS: json.dumps(own)})
+    return PartyProcess(name, "blindsum.training.processes:train", {SETTINGS: json.dumps(own)}, options)
 
 
 def train(model: Array, number: int) -> Any:

@@ -14,7 +14,6 @@ import numpy as np
 
 from blindsum import _native, checks
 from blindsum.errors import ConfigError, InputError
-from blindsum.first_model import first_model
 from blindsum.origin import origin
 from blindsum.rounds import Array
 from blindsum.simulation import DropAt, drops
@@ -29,7 +28,7 @@ from blindsum.training.contribution import (
     contribution,
 )
 from blindsum.training.devices import Compute, Devices, Link
-from blindsum.training.noticed import RunLog, check_first_model
+from blindsum.training.noticed import RunLog, start_of
 from blindsum.training.record import BestModel, StageCost, TrainingRecord, TrainingRound
 
 if TYPE_CHECKING:
@@ -146,8 +145,7 @@ def simulate_training(
     limit = spec.rounds if rounds is None else checks.setting("rounds", rounds, 1, checks.ROUNDS)
     if limit == 0:
         raise ConfigError("rounds", "0 in the job goes on for ever; say how many rounds to simulate")
-    check_first_model(spec, model)
-    start = None if model is None else first_model(model, spec)
+    start = start_of(spec, model)
     devices = Devices.of(spec, compute, link)
     with Checkpoints.of(out, spec, settings) as checkpoints:
         run = _Run(spec, step, whole, evaluate, present, devices, checkpoints, plain, start, settings, limit)
