@@ -47,7 +47,6 @@ MADE_BY = {
     "pss-rounds": "pss_rounds",
     "pss-sharing": "pss_sharing",
     "robust-training": "robust_training",
-    "thesis-skew": "thesis_skew",
     "taylor-noise": "taylor_noise",
 }
 SENT = ("up_bytes", "down_bytes")
