@@ -9,6 +9,7 @@ behind it waits, and no window gets smaller.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -111,6 +112,13 @@ async def _carry(
         arrives = loop.time() + link.round_trip / 2
         if draws.random() < link.lost_of(len(data)):
             arrives += max(AGAIN, link.round_trip)
-        last = max(last, arrives)
-        loop.call_at(last, target.write, data)
-    loop.call_at(max(last, loop.time() + link.round_trip / 2), target.close)
+        # A loop does not keep the order of what is due at the same time.
+        last = max(math.nextafter(last, math.inf), arrives)
+        loop.call_at(last, _write, target, data)
+    loop.call_at(max(math.nextafter(last, math.inf), loop.time() + link.round_trip / 2), target.close)
+
+
+def _write(target: asyncio.StreamWriter, data: bytes) -> None:
+    # The other side may have gone.
+    if not target.is_closing():
+        target.write(data)

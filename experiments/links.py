@@ -26,7 +26,7 @@ from experiments import output
 
 PARTIES = 6
 PLAIN = "plain"
-PROTOCOLS = (PLAIN, "secagg+", "fssa", "pss", "flashe", "mpc3")
+PROTOCOLS = (PLAIN, "secagg+", "pss", "flashe", "mpc3")
 NEAR = "loopback"
 LINKS: Mapping[str, Link | None] = {
     NEAR: None,
@@ -50,7 +50,7 @@ class Sizes:
     rounds: int
 
 
-FULL = Sizes(PROTOCOLS, tuple(LINKS), dim=61_706, rounds=4)
+FULL = Sizes(PROTOCOLS, tuple(LINKS), dim=61_706, rounds=3)
 QUICK = Sizes((PLAIN, "mpc3"), (NEAR, "20 ms, 100 Mbit/s"), dim=500, rounds=1)
 
 

@@ -36,12 +36,14 @@ def echo():
         # Lost on the way there and on the way back.
         (Link(math.inf, 0.1, loss=1.0), 0.1 + 2 * AGAIN),
         (Link(math.inf, 0.5, loss=1.0), 0.5 + 2 * 0.5),
+        # What is behind something that was lost comes at the same time as that.
+        (Link(math.inf, 0.02, loss=0.05), 0.02),
         # There and back at once.
-        (Link(8, 0.0), 0.1),
+        (Link(8, 0.0), 1.0),
     ],
 )
 def test_bytes_take_their_time_and_come_in_order(echo, link, least):
-    sent = bytes(range(250)) * 400
+    sent = bytes(range(250)) * 4_000
     with relays(link) as relay, socket.create_connection(("127.0.0.1", relay("127.0.0.1", echo))) as near:
         begin = time.monotonic()
         near.sendall(sent)

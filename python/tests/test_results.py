@@ -12,9 +12,11 @@ import pytest
 import blindsum as bs
 from benches.provenance import COLUMNS
 from experiments import (
+    accuracy_runs,
     flashe_wan,
     mystiko_rounds,
     output,
+    overhead_runs,
     poisoning_runs,
     pss_rounds,
     taylor_noise,
@@ -45,7 +47,6 @@ MADE_BY = {
     "pss-rounds": "pss_rounds",
     "pss-sharing": "pss_sharing",
     "robust-training": "robust_training",
-    "thesis-skew": "thesis_skew",
     "taylor-noise": "taylor_noise",
 }
 SENT = ("up_bytes", "down_bytes")
@@ -132,6 +133,26 @@ def test_bytes_of_poisoned_rounds(protocol):
     (row, *_) = [r for r in rows("poisoning") if (r["protocol"], r["attack"]) == (protocol, "none")]
     (found,) = poisoning_runs.train(poisoning_runs.Case(protocol, "none", float(row["max_norm"])), 0, 1)
     compare("poisoning", row, {"up_bytes": float(found.up_bytes)}, ["up_bytes"])
+
+
+@pytest.mark.parametrize("protocol", ["secagg+", "mpc3"])
+def test_accuracy_of_a_first_round(protocol):
+    case = accuracy_runs.Case(accuracy_runs.OF_DIGITS, protocol, accuracy_runs.STOCHASTIC)
+    key = (case.task.data, protocol, case.setting, "0", "1")
+    names = ("data", "protocol", "setting", "seed", "round")
+    (row,) = [r for r in rows("accuracy") if tuple(r[name] for name in names) == key]
+    (found,) = accuracy_runs.train(case, 0, 1).rounds
+    size = len(case.task.test)
+    now = {"survivors": found.survivors, "accuracy": found.right / size, "max_error": case.spec.max_error}
+    compare("accuracy", row, now, [*now])
+
+
+@pytest.mark.parametrize("protocol", ["plain", "secagg+", "mpc3, active"])
+def test_bytes_of_rounds_of_models(protocol):
+    case = overhead_runs.Case(overhead_runs.LENET, protocol)
+    (row,) = [r for r in rows("overhead") if (r["model"], r["protocol"]) == (case.model.name, protocol)]
+    found = overhead_runs.cost(case, 1)
+    compare("overhead", row, {name: getattr(found, name) for name in SENT}, SENT)
 
 
 def test_tails_of_the_samplers():

@@ -181,7 +181,7 @@ EXPERIMENTS = {
         "none; what messages wait in the rounds that `python -m experiments.links` measures",
         "a round by protocol and latency, in virtual time",
         {
-            "protocol": ["plain", "secagg+", "fssa", "pss", "flashe", "mpc3"],
+            "protocol": ["plain", "secagg+", "pss", "flashe", "mpc3"],
             "parties": [6],
             "dim": [61_706],
             "latency": [0.0, 0.01, 0.05],
