@@ -70,6 +70,17 @@ def test_a_metric_beyond_its_range_is_told_once_and_nan_is_missing(caplog):
     assert record.rounds[0].reported["f1"] == 0.0
 
 
+def test_the_root_is_the_last_party_and_has_its_name():
+    rule = {"rule": "fltrust", "root": "clinic"}
+    spec = job(protocol=bs.Mpc3(**rule), parties=6, encoding=bs.Quantised(clipping="l2", clip=2.0), rounds=1)
+    record = bs.simulate_training(spec, small, range(1, 7), model=START)
+    assert record.rounds[0].survivors[-1] == "clinic"
+    assert record.error_bound is None
+    other = spec.replace(protocol=bs.Mpc3(**(rule | {"root": "party-1"})))
+    with pytest.raises(bs.ConfigError, match="root: is party-1, and the root of a simulated run is its last"):
+        bs.simulate_training(other, small, range(1, 7), model=START)
+
+
 def test_a_model_that_is_trained_on_without_a_load_is_told(caplog):
     from sklearn.linear_model import SGDRegressor
 

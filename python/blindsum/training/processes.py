@@ -71,10 +71,11 @@ def run_processes(
     digits = len(str(spec.parties))
     names = [f"party-{rank + 1:0{digits}}" for rank in range(spec.parties)]
     with tempfile.TemporaryDirectory(prefix="blindsum-train-") as folder:
-        start, options = _single(run.model), ()
+        start = _single(run.model)
+        options: tuple[str, ...] = ()
         if spec.initial == "first-party" and start is not None:
             np.save(Path(folder) / "first.npy", start)
-            start, options = None, ("--model", str(Path(folder) / "first.npy"))
+            start, options = None, ("--initial", str(Path(folder) / "first.npy"))
         parties = [_party(path, changes, rank, name, options) for rank, name in enumerate(names)]
         limits = {"models_kept": KEEPS_ALL}
         evaluate = None if spec.hides_sum or run.evaluate is None else _once(run.evaluate)

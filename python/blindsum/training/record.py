@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from blindsum import checks
 from blindsum.display import Shown, html_table, names_text
 from blindsum.errors import ConfigError
+from blindsum.options import Mpc3
 from blindsum.training.words import bytes_text, number_text, seconds_text
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
     from blindsum.rounds import Array
+    from blindsum.spec import JobSpec
 
 KINDS = ("simulated", "processes", "job")
 """How a run was made: simulated in one process, as processes of one machine, or as a job between machines."""
@@ -24,6 +26,14 @@ GOALS = ("max", "min")
 
 LAST_ROUNDS = 10
 """Rounds that a notebook shows."""
+
+
+def bound_of(spec: JobSpec) -> float | None:
+    """What encoding may change in the mean of a round; ``None`` where servers compute more than a mean."""
+    protocol = spec.protocol
+    is_mean = not isinstance(protocol, Mpc3) or (protocol.rule == "fedavg" and protocol.noise == 0)
+    return spec.max_error if is_mean else None
+
 
 Evaluate = Callable[["Array"], Mapping[str, float]]
 

@@ -29,7 +29,7 @@ from blindsum.training.contribution import (
 )
 from blindsum.training.devices import Compute, Devices, Link
 from blindsum.training.noticed import RunLog, start_of
-from blindsum.training.record import BestModel, StageCost, TrainingRecord, TrainingRound
+from blindsum.training.record import BestModel, StageCost, TrainingRecord, TrainingRound, bound_of
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
@@ -74,7 +74,7 @@ def simulate_training(
         is ``len(data)`` if the job has weights, and 1 if it has none.
     parts
         What each party has, one item for each of the job's parties. A party whose item is ``None`` or empty
-        sits the rounds out.
+        sits the rounds out. The root of ``fltrust`` is the last one.
     model
         The model that the job starts from, ``dim`` floats; ``None`` starts from zeros, of which the log warns
         unless the job says ``initial = "zeros"``.
@@ -177,6 +177,13 @@ class _Run:
     def __post_init__(self) -> None:
         digits = len(str(self.spec.parties))
         self.names = [f"party-{rank + 1:0{digits}}" for rank in range(self.spec.parties)]
+        if (root := self.spec.root) is not None and root != self.names[-1]:
+            if root in self.names:
+                rule = f"is {root}, and the root of a simulated run is its last party, {self.names[-1]}"
+                raise ConfigError(
+                    "spec.protocol.root", f"{rule}: name that one, or give the root another name"
+                )
+            self.names[-1] = root
         self.done.extend(self.checkpoints.rounds)
         text = self.spec.to_json()
         start = None if self.checkpoints.state is not None else self.start
@@ -210,7 +217,7 @@ class _Run:
             origin={**origin(), "seed": str(self.settings["seed"])},
             rounds=tuple(self.done),
             ended=self._ended(),
-            error_bound=spec.max_error,
+            error_bound=bound_of(spec),
             best_model=self._best(),
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from blindsum.errors import ConfigError, InputError
 from blindsum.origin import origin
 from blindsum.stores import stored_jobs, stored_model, stored_rounds, stored_spec
-from blindsum.training.record import BestModel, Evaluate, StageCost, TrainingRound
+from blindsum.training.record import BestModel, Evaluate, StageCost, TrainingRound, bound_of
 from blindsum.training.words import count_text
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def record_fields(store: AnyPath, job: str | None, evaluate: Evaluate | None) ->
         "origin": origin(),
         "rounds": tuple(one for key_setup, one in rounds if not key_setup),
         "ended": _ended(status),
-        "error_bound": spec.max_error,
+        "error_bound": bound_of(spec),
         "key_setups": tuple(one for key_setup, one in rounds if key_setup),
         "best_model": _best(store, name, status),
     }
