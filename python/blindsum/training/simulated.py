@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from blindsum import _native, checks
-from blindsum.errors import ConfigError, InputError
+from blindsum.errors import BlindsumError, ConfigError, InputError
 from blindsum.first_model import first_model
 from blindsum.origin import origin
 from blindsum.rounds import Array
@@ -145,12 +146,19 @@ def simulate_training(
         raise ConfigError("rounds", "0 in the job goes on for ever; say how many rounds to simulate")
     start = None if model is None else first_model(model, spec)
     devices = Devices.of(spec, compute, link)
-    with Checkpoints.of(out, spec, settings) as checkpoints:
+    # The plain model goes on from its own state, and a run from its own first model.
+    kept = {**settings, "plain": bool(plain), "model": None if start is None else _hash(start)}
+    with Checkpoints.of(out, spec, kept) as checkpoints:
         run = _Run(spec, step, whole, evaluate, present, devices, checkpoints, plain, start, settings)
         for one in run.rounds(limit):
             if progress is not None:
                 progress(one)
         return run.record()
+
+
+def _hash(model: Any) -> str:
+    """A name for the values of a model."""
+    return hashlib.sha256(np.ascontiguousarray(model).tobytes()).hexdigest()
 
 
 @dataclass
@@ -177,7 +185,17 @@ class _Run:
         text = self.spec.to_json()
         start = None if self.checkpoints.state is not None else self.start
         simulated = {**self.settings, "model": start, "state": self.checkpoints.state}
-        self.job = _native.TrainingSimulation(text, **simulated)
+        try:
+            self.job = _native.TrainingSimulation(text, **simulated)
+        except (BlindsumError, OverflowError, TypeError, ValueError) as error:
+            if self.checkpoints.state is None:
+                raise
+            raise self.checkpoints.damaged(error) from error
+        have = len(self.job.model())
+        if have != self.spec.dim:
+            raise self.checkpoints.damaged(
+                ValueError(f"its model has {have} coordinates, dim is {self.spec.dim}")
+            )
         self.whole_models = WholeModelLog(self.spec)
         self.plain = None
         if self.has_plain:
