@@ -15,6 +15,7 @@ use super::result::RoundResult;
 use crate::JobError;
 use crate::error::wrong;
 use crate::pb::RoundRefusalCode;
+use crate::report::void_metrics;
 
 impl Member {
     /// Answers the coordinator's message, once the update that it may need is there.
@@ -159,6 +160,7 @@ impl Member {
         if let Some(active) = &mut self.active {
             let (timings, clipped) = (active.timings, active.clipped);
             let alone = active.reported.alone(&computed);
+            let alone = [alone, void_metrics(&computed.metrics)].concat();
             for warning in &alone {
                 warn!(party = %self.identity.name, round = number, "{warning}");
             }
