@@ -129,6 +129,7 @@ impl Member {
         self.job = Some(job.clone());
         self.model = self.kept_model().await?;
         self.leftover = self.kept_leftover(&job).await?;
+        self.measured = self.kept_measured().await?;
         Ok(job)
     }
 }

@@ -10,11 +10,9 @@ use super::active::{Active, certified_round, cohort, deadline, refusal_code};
 use super::exchange::{Begun, Told};
 use super::guard::Guard;
 use super::member::{Ended, Member};
-use super::metrics::Reported;
 use super::past::Past;
 use super::pledge::Pledge;
 use super::result::Timings;
-
 use super::state::Live;
 use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
@@ -457,6 +455,7 @@ impl Member {
         self.missed.take_if(|missed| missed.round == round.number());
         self.active = Some(Active {
             number: round.number(),
+            reported: self.measured.reported_in(round.number()),
             deadline: deadline(&round, terms, self.hand.now()),
             round,
             me,
@@ -470,7 +469,6 @@ impl Member {
             update: None,
             clipped: None,
             warnings,
-            reported: Reported::default(),
             computed: None,
             unwanted: false,
             holds_key: false,

@@ -15,6 +15,7 @@ use super::guard::Guard;
 use super::introduction::Introduction;
 use super::leftover::Leftover;
 use super::marks::Marks;
+use super::measured::Measured;
 use super::pledge::Pledge;
 use super::state::{JobFolder, JobState, Memory};
 use super::sums::Sums;
@@ -136,6 +137,8 @@ pub(super) struct Member {
     pub job_memory: Arc<JobMemory>,
     /// What it has not sent yet, where rounds are sparse.
     pub leftover: Option<Leftover>,
+    /// The models of which it has reported metrics.
+    pub measured: Measured,
     /// What was sent of an update in a sparse round, until its result is taken.
     pub sent: Option<(u64, Sent)>,
     /// Whether the log has said already that updates are clipped, and what to do.
@@ -201,6 +204,7 @@ impl Member {
             snapshot: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
             leftover: None,
+            measured: Measured::default(),
             sent: None,
             clipping_told: false,
             falling: Falling::default(),

@@ -17,6 +17,7 @@ use super::certificates::Certificates;
 use super::exchange::Told;
 use super::guard::Guard;
 use super::member::{Link, Member, Untold, Verdict};
+use super::metrics::Reported;
 use super::past::Past;
 use super::state::{Live, Memory, failed, read};
 use super::suspended::{
@@ -314,6 +315,12 @@ impl Member {
         };
         if let Some(active) = &mut self.active {
             (active.timings, active.clipped) = (from.timings(), from.clipped());
+            // Before the result is made of them.
+            let known = std::mem::replace(&mut active.warnings, std::mem::take(&mut from.warnings));
+            let news = known.into_iter();
+            let news = news.filter(|warning| !active.warnings.contains(warning));
+            let news: Vec<String> = news.collect();
+            active.warnings.extend(news);
         }
         let replayed = self.replay(client, &steps, &round, &guard).await;
         replayed.map_err(|error| error.to_string())?;
@@ -349,5 +356,8 @@ impl Active {
         self.unwanted = from.unwanted;
         self.held = from.held.map(Into::into);
         self.update = from.update.and_then(|kept| kept.judged(job));
+        if let Some(update) = &self.update {
+            self.reported = Reported::of(job, update);
+        }
     }
 }

@@ -192,6 +192,9 @@ pub(super) struct RoundUnderWay {
     /// Whether the party's update may count already; none in records of earlier versions, which did not say.
     #[prost(bool, optional, tag = "13")]
     pub out: Option<bool>,
+    /// What the caller is warned of.
+    #[prost(string, repeated, tag = "14")]
+    pub warnings: Vec<String>,
 }
 
 /// What one step of the machine was given.
@@ -335,6 +338,7 @@ impl RoundUnderWay {
             deadline: unix_millis_at(active.deadline, now, unix_millis),
             unwanted: active.unwanted,
             out: Some(active.may_count()),
+            warnings: active.warnings.clone(),
         })
     }
 
