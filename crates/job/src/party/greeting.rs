@@ -130,6 +130,7 @@ impl Member {
         self.model = self.kept_model().await?;
         self.leftover = self.kept_leftover(&job).await?;
         self.measured = self.kept_measured().await?;
+        self.given = self.kept_given().await?;
         Ok(job)
     }
 }

@@ -43,6 +43,7 @@ impl Member {
             None => {}
         }
         (self.done, self.farewell) = (None, None);
+        self.check_first(&offer)?;
         self.offer = Some(offer);
         Ok(self.try_ready().await?)
     }
@@ -124,7 +125,8 @@ impl Member {
 
     /// Whether this model is here, as the one that a job begins with is wherever it was not given.
     fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
-        self.check_not_older(name)?;
+        self.check_not_older(name)
+            .and_then(|()| self.check_zeros(name))?;
         if self.model.as_ref().is_some_and(|model| model.is(name)) {
             return Ok(true);
         }

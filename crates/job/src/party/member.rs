@@ -137,6 +137,12 @@ pub(super) struct Member {
     pub job_memory: Arc<JobMemory>,
     /// What it has not sent yet, where rounds are sparse.
     pub leftover: Option<Leftover>,
+    /// The hashes of the first models that it has given.
+    pub given: Vec<[u8; 32]>,
+    /// Whether it was asked for its first model over this connection.
+    pub gave: bool,
+    /// The version of the model that it has sealed for others over this connection, and how often.
+    pub sealed: (u64, u32),
     /// The models of which it has reported metrics.
     pub measured: Measured,
     /// What was sent of an update in a sparse round, until its result is taken.
@@ -205,6 +211,9 @@ impl Member {
             vault: Arc::new(MemoryVault::default()),
             leftover: None,
             measured: Measured::default(),
+            given: Vec::new(),
+            gave: false,
+            sealed: (0, 0),
             sent: None,
             clipping_told: false,
             falling: Falling::default(),

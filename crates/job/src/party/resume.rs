@@ -104,6 +104,9 @@ impl Member {
                 dropped: untold.verdict == Verdict::Dropped,
             }),
             // Where its result is told again, it counts as not told.
+            gave: self.gave,
+            sealed: self.sealed.0,
+            sealed_times: self.sealed.1,
             told: self.told.filter(|_| untaken.is_none()),
             clipping_told: self.clipping_told,
             model: self.unkept_model().filter(|_| untaken.is_none()),
@@ -235,6 +238,7 @@ impl Member {
         (self.newer, self.done) = (from.newer, from.done.take());
         let (now, unix) = (self.hand.now(), self.hand.unix_millis());
         self.farewell = from.farewell.map(|then| time_at(then, now, unix));
+        (self.gave, self.sealed) = (from.gave, (from.sealed, from.sealed_times));
         self.certificates = Certificates::known(std::mem::take(&mut from.certificates));
         self.requested = from.requested.take().map(|requested| {
             let part = requested.part.and_then(Part::assembly);

@@ -96,6 +96,14 @@ pub(super) struct Suspended {
     /// When the members of the round under way were certified.
     #[prost(uint64, optional, tag = "30")]
     pub certified: Option<u64>,
+    /// Whether it was asked for its first model over this connection.
+    #[prost(bool, tag = "31")]
+    pub gave: bool,
+    /// The version of the model that it has sealed over this connection, and how often.
+    #[prost(uint64, tag = "32")]
+    pub sealed: u64,
+    #[prost(uint32, tag = "33")]
+    pub sealed_times: u32,
 }
 
 /// What the party is ready with.
