@@ -10,7 +10,7 @@ use super::vectors::double;
 use super::{quantised, seed, spec};
 use crate::{
     ClipSpec, EncodeError, Encoder, Encoding, EncodingKind, EncodingSpec, Judged, MAX_METRICS,
-    MetricNote, MetricRange, MetricSum, Rounding, Update,
+    MetricNote, MetricRange, MetricSum, Rounding, Update, VoidMetric,
 };
 
 #[derive(Deserialize)]
