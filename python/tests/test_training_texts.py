@@ -124,7 +124,7 @@ def cut(at):
 def test_a_damaged_state_is_refused_by_name(tmp_path, change):
     train(tmp_path / "run", rounds=2)
     change(tmp_path / "run")
-    with pytest.raises(bs.ConfigError, match=r"state\.npz is damaged: .+; give another folder"):
+    with pytest.raises(bs.ConfigError, match=r"state\.npz cannot be used: .+; give another folder"):
         train(tmp_path / "run")
 
 

@@ -165,7 +165,10 @@ class Checkpoints:
         """The error of a state that cannot be used."""
         assert self._folder is not None
         what = str(error) or type(error).__name__
-        return ConfigError("out", f"{self._folder / STATE} is damaged: {what}; give another folder")
+        if "pickle" in what:
+            # numpy advises to load it all the same, which would run what is in it.
+            what = "it is no archive of numbers"
+        return ConfigError("out", f"{self._folder / STATE} cannot be used: {what}; give another folder")
 
     def __enter__(self) -> Self:
         return self
