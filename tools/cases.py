@@ -247,6 +247,25 @@ CASES = {
         "The line is named, by the coordinator at its start and by `blindsum audit verify`; no round begins "
         "while it cannot be written",
     ),
+    72: (
+        "A corrupt party adds words to a metric that no values add up to, round after round",
+        "The metric is void in that round, by name, at everybody; the update counts and the job goes on",
+    ),
+    73: (
+        "A coordinator that goes back to a model and leaves one party out; metrics that one party reports "
+        "alone, or with corrupt ones",
+        "A party reports metrics of one model once, across restarts; it is told so, and if it stands alone",
+    ),
+    74: (
+        "A first model that is not zeros, or not what its giver gave; a giver that stalls, or is asked on",
+        "Refused by every party that can know, across restarts; the next giver is asked; a giver gives once "
+        "over a connection",
+    ),
+    75: (
+        "Names, reasons and files of a training run that act on a page, a terminal, a table program or the "
+        "next run",
+        "They are text everywhere; a damaged state is refused by name, and a state is for its owner only",
+    ),
 }
 
 # Tests whose names carry no number.
@@ -361,6 +380,42 @@ OTHERS = {
     71: [
         ("python/tests/test_audit.py", "test_any_change_is_found_with_its_line"),
         ("python/tests/test_audit.py", "test_a_coordinator_does_not_go_on_with_a_changed_trail"),
+    ],
+    72: [
+        ("python/tests/test_metric_privacy.py", "test_one_corrupt_party_voids_a_metric_and_nothing_else"),
+    ],
+    73: [
+        ("python/tests/test_metric_privacy.py", "test_two_sums_over_one_model_tell_nobodys_metric"),
+        ("python/tests/test_metric_privacy.py", "test_without_a_model_the_policy_lifts_it"),
+        ("python/tests/test_metric_privacy.py", "test_the_next_model_has_metrics_again"),
+        ("python/tests/test_metric_privacy.py", "test_who_stands_alone_is_told_so_across_processes"),
+        ("python/tests/test_metric_privacy.py", "test_corrupt_parties_beside_it_are_nobody"),
+        ("python/tests/test_metric_privacy.py", "test_of_weights_only_the_sum_is_known"),
+        ("python/tests/test_metric_privacy.py", "test_own_weight_is_nobody_else"),
+        ("python/tests/test_metric_privacy.py", "test_words_that_stay_closed_tell_nobody_anything"),
+    ],
+    74: [
+        ("python/tests/test_first_model.py", "test_zeros_are_zeros_at_every_party"),
+        ("python/tests/test_first_model.py", "test_the_giver_knows_what_it_gave"),
+        ("python/tests/test_first_model.py", "test_nobody_else_is_named_as_the_giver"),
+        ("python/tests/test_first_model.py", "test_one_that_stalls_is_passed_over"),
+        ("python/tests/test_first_model.py", "test_where_all_stall_the_reason_is_true"),
+        ("python/tests/test_first_model.py", "test_a_giver_gives_once_over_a_connection"),
+    ],
+    75: [
+        ("python/tests/test_training_texts.py", "test_every_text_of_a_page_is_escaped"),
+        ("python/tests/test_training_texts.py", "test_the_end_of_a_run_is_text"),
+        ("python/tests/test_training_texts.py", "test_nothing_in_the_data_ends_its_script"),
+        ("python/tests/test_training_texts.py", "test_a_terminal_shows_names_and_does_nothing_else"),
+        ("python/tests/test_training_texts.py", "test_line_ends_within_a_reason_are_read_back"),
+        ("python/tests/test_training_texts.py", "test_no_cell_is_a_formula"),
+        ("python/tests/test_training_texts.py", "test_a_damaged_state_is_refused_by_name"),
+        ("python/tests/test_training_texts.py", "test_the_state_is_for_its_owner_and_follows_no_link"),
+        ("python/tests/test_training_texts.py", "test_another_run_does_not_go_on_here"),
+        ("python/tests/test_training_texts.py", "test_one_process_uses_a_folder"),
+        ("python/tests/test_training_texts.py", "test_rounds_after_the_state_are_run_again"),
+        ("python/tests/test_training_texts.py", "test_whole_numbers_stay_whole"),
+        ("python/tests/test_training_texts.py", "test_tensors_have_names_that_can_be_seen"),
     ],
 }
 

@@ -352,6 +352,11 @@ def _plain(name: str, value: object, depth: int = 0) -> object:
         return [_plain(f"{name}.{place}", item, depth + 1) for place, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
         raise SpecError(name, f"must be a finite number, not {value}")
+    # Farther ones would become floats on their way.
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise SpecError(
+            name, f"must be a whole number from -2^63 to 2^63 - 1, not {value}; give a float or a text"
+        )
     if callable(getattr(value, "filled", None)):
         raise SpecError(name, "must be a number, not masked: fill it, e.g. x.filled(0)")
     return value

@@ -47,6 +47,11 @@ def read(path: str | os.PathLike[str]) -> str:
         return decoded(file.read())
 
 
+def printable(text: str) -> str:
+    """A text that does nothing to a terminal: control characters and those without a shape become escapes."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
 def counted(number: int, name: str) -> str:
     """A number of things: ``1 party``, ``3 parties``, ``2 runs``."""
     if number == 1:

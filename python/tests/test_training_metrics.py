@@ -52,6 +52,8 @@ def check(metrics, reported, rows, weights):
             assert metrics[metric.name] == pytest.approx(value, rel=1e-14)
 
 
+# Metrics of one model are reported once: each round leads to another one.
+UPDATE = np.array([0.1, -0.2, 0.3, -0.4])
 ROWS = [
     {"accuracy": 0.9, "loss": 3.25},
     {"accuracy": 0.123},
@@ -109,15 +111,16 @@ def test_parties_and_coordinator_see_metrics_of_a_job(place, partner, protocol, 
     store = tmp_path / "job.sqlite"
     with place.coordinator(spec, store=store) as coordinator:
         others = [
-            partner(place, coordinator, f"party-{rank}", np.zeros(4), weights[rank], metrics=ROWS[rank])
+            partner(place, coordinator, f"party-{rank}", UPDATE, weights[rank], metrics=ROWS[rank])
             for rank in range(1, 5)
         ]
         with place.join(coordinator, "party-0") as session:
             for rnd in session.rounds():
-                rnd.submit(np.zeros(4), weights[0], metrics=ROWS[0])
+                rnd.submit(UPDATE, weights[0], metrics=ROWS[0])
                 outcome = rnd.outcome()
                 check(outcome.metrics, outcome.reported, ROWS, weights)
-                assert outcome.warnings == ()
+                # Of the loss there are so few numbers that the others may be those of corrupt parties.
+                assert all("metric loss may have been" in warning for warning in outcome.warnings)
                 assert "accuracy" in repr(outcome)
         for other in others:
             other.wait()

@@ -121,14 +121,6 @@ pub enum EncodeError {
         /// Metrics of the encoding.
         metrics: usize,
     },
-    /// Words of a metric that no parties' levels add up to.
-    #[error("metric {metric} of the sum: {rule}")]
-    Metric {
-        /// Index of the first such metric.
-        metric: usize,
-        /// The rule, with the numbers that break it.
-        rule: String,
-    },
     /// A model that would not be finite.
     #[error(
         "version {version} of the model is not finite at coordinate {index}: the model has grown beyond its precision; \

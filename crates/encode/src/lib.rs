@@ -55,7 +55,7 @@ pub use encoder::Encoder;
 pub use error::EncodeError;
 pub use integers::IntegerWords;
 pub use metric_range::MetricRange;
-pub use metrics::{MAX_METRICS, MetricLevels, MetricNote, MetricSum};
+pub use metrics::{MAX_METRICS, MetricLevels, MetricNote, MetricSum, VoidMetric};
 pub use norm::SquaredNorm;
 pub use reach::Reach;
 pub use reals::{Precision, Reals};

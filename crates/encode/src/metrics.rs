@@ -69,6 +69,14 @@ pub struct MetricSum {
     pub range: MetricRange,
 }
 
+/// The words of a metric that no levels of the survivors add up to. The metric has no value; nobody can say whose words are
+/// wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VoidMetric {
+    /// The rule, with the numbers that break it.
+    pub rule: String,
+}
+
 impl MetricSum {
     /// The weighted mean over the parties that reported the metric; none if no party did. Within 2^-24 of the range of the
     /// mean of the clipped values.
@@ -154,16 +162,16 @@ impl Encoding {
         Ok(MetricLevels { levels, notes })
     }
 
-    /// The sums of the metrics out of the sum of the words of `survivors` parties, in the order of the job.
+    /// The sums of the metrics out of the sum of the words of `survivors` parties, in the order of the job. A metric is void
+    /// if no levels of such parties add up to its words: at least one party did not follow the protocol.
     ///
     /// # Errors
-    /// Those of [`Encoding::decode_mean`] about the shape of the sum and its total weight; [`EncodeError::Metric`] for words
-    /// that no levels of such parties add up to.
+    /// Those of [`Encoding::decode_mean`] about the shape of the sum and its total weight.
     pub fn metric_sums(
         &self,
         sum: &Words,
         survivors: usize,
-    ) -> Result<Vec<MetricSum>, EncodeError> {
+    ) -> Result<Vec<Result<MetricSum, VoidMetric>>, EncodeError> {
         let total_weight = self.total_weight(sum, survivors)?;
         let words = self.lanes() - self.metric_words()..self.lanes();
         let words: Vec<u64> = words.map(|lane| sum.get(lane)).collect();
@@ -173,30 +181,30 @@ impl Encoding {
     /// The same out of the words of the metrics alone, `[metric_words]`.
     ///
     /// # Errors
-    /// [`EncodeError::Metrics`] for more or fewer words; [`EncodeError::Metric`].
+    /// [`EncodeError::Metrics`] for more or fewer words.
     pub fn metric_sums_of(
         &self,
         words: &[u64],
         total_weight: u64,
-    ) -> Result<Vec<MetricSum>, EncodeError> {
+    ) -> Result<Vec<Result<MetricSum, VoidMetric>>, EncodeError> {
         let (got, metrics) = (words.len(), self.metrics().len());
         if got != self.metric_words() {
             return Err(EncodeError::Metrics { got, metrics });
         }
-        let of_metric = |(metric, (words, range)): (usize, (&[u64], &MetricRange))| {
+        let of_metric = |(words, range): (&[u64], &MetricRange)| {
             let (&weight, digits) = words.split_first().unwrap_or((&0, &[]));
             if weight > total_weight {
                 let rule = format!(
                     "weight that reported = {weight} <= total weight = {total_weight} must hold"
                 );
-                return Err(EncodeError::Metric { metric, rule });
+                return Err(VoidMetric { rule });
             }
             let mut levels = 0;
             for (digit, (&word, bits)) in digits.iter().zip(self.digits()).enumerate() {
                 let most = u128::from(weight) * ((1 << bits) - 1);
                 if u128::from(word) > most {
                     let rule = format!("digit {digit} = {word} <= {most} must hold");
-                    return Err(EncodeError::Metric { metric, rule });
+                    return Err(VoidMetric { rule });
                 }
                 levels += u128::from(word) << (digit as u32 * self.digit_bits());
             }
@@ -208,8 +216,7 @@ impl Encoding {
             })
         };
         let words = words.chunks(self.words_of_metric());
-        let of_metrics = words.zip(self.metrics()).enumerate();
-        of_metrics.map(of_metric).collect()
+        Ok(words.zip(self.metrics()).map(of_metric).collect())
     }
 
     /// Refuses weights that leave no bit of a word for a level.

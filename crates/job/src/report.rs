@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use blindsum_encode::{EncodeError, MetricSum};
+use blindsum_encode::{EncodeError, MetricSum, VoidMetric};
 use blindsum_math::words::Words;
 pub use blindsum_protocol::Best;
 use blindsum_protocol::Round;
@@ -123,22 +123,47 @@ pub struct MetricReport {
     pub value: Option<f64>,
     /// The part of the survivors' weight that it is the mean of, from 0 to 1.
     pub share: f64,
+    /// Whether it has no value because no parties that follow the protocol add up to its words.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub void: bool,
 }
 
-impl From<MetricSum> for MetricReport {
-    fn from(sum: MetricSum) -> Self {
-        Self {
-            value: sum.mean(),
-            share: sum.share(),
+impl From<Result<MetricSum, VoidMetric>> for MetricReport {
+    fn from(sum: Result<MetricSum, VoidMetric>) -> Self {
+        match sum {
+            Ok(sum) => Self {
+                value: sum.mean(),
+                share: sum.share(),
+                void: false,
+            },
+            Err(VoidMetric { .. }) => Self {
+                value: None,
+                share: 0.0,
+                void: true,
+            },
         }
     }
+}
+
+/// Names the metrics of a round that are void, for people. The update counts all the same: everybody who learns the sum
+/// decides the same from it.
+pub(crate) fn void_metrics(metrics: &BTreeMap<String, MetricReport>) -> Vec<String> {
+    let void = metrics.iter().filter(|(_, metric)| metric.void);
+    let warning = |(name, _): (&String, _)| {
+        format!(
+            "metric {name} has no value in this round: no values of the surviving parties add up to its sum, so at least one of \
+             them did not follow the protocol; the sum does not show which one. The mean of the updates counts: if this goes on, \
+             leave the metric out of the job or find that party by running rounds with other parties"
+        )
+    };
+    void.map(warning).collect()
 }
 
 /// The metrics in the result of a round, of `survivors` parties. A sparse round opens the words with `is_open`.
 ///
 /// # Errors
-/// A sum that no honest parties have.
-pub(crate) fn metric_reports(
+/// A sum whose shape or total weight no honest parties have.
+pub fn metric_reports(
     round: &Round,
     sum: &Words,
     survivors: usize,

@@ -179,6 +179,7 @@ mod tests {
                 MetricReport {
                     value: Some(0.25),
                     share: 1.0,
+                    void: false,
                 },
             )]),
         };

@@ -61,7 +61,7 @@ pub fn round_result(
             norm: left.norm, coordinates: left.coordinates)
     };
     let (values, shares) = (PyDict::new(py), PyDict::new(py));
-    for (name, MetricReport { value, share }) in result.metrics {
+    for (name, MetricReport { value, share, .. }) in result.metrics {
         values.set_item(&name, value)?;
         shares.set_item(&name, share)?;
     }

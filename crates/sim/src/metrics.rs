@@ -70,6 +70,7 @@ impl MetricTotals {
             let report = MetricReport {
                 value: (*weight > 0).then(|| mean.clamp(*low, *high)),
                 share: *weight as f64 / total_weight as f64,
+                void: false,
             };
             (name.clone(), report)
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use blindsum_encode::{Reach, UpdateHistory};
-use blindsum_job::report::MetricReport;
+use blindsum_job::report::{MetricReport, metric_reports};
 use blindsum_math::words::Words;
 use blindsum_protocol::{
     Fault, FaultKind, JobMemory, MemoryVault, Outcome, PartyId, PartySet, Round, RoundKind,
@@ -281,10 +281,7 @@ fn named(
     survivors: usize,
     is_open: impl Fn(usize) -> bool,
 ) -> Option<BTreeMap<String, MetricReport>> {
-    let sums = round.metric_sums(sum, survivors, is_open).ok()?;
-    let names = round.job().spec().metrics.iter();
-    let names = names.map(|metric| metric.name.clone());
-    Some(names.zip(sums.into_iter().map(Into::into)).collect())
+    metric_reports(round, sum, survivors, is_open).ok()
 }
 
 /// Whether all parties that took a result took the same.

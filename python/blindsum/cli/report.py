@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from blindsum.cli.files import check_file, inputs, named
 from blindsum.cli.flags import named_as_flags
 from blindsum.errors import BlindsumError, ConfigError
+from blindsum.texts import printable
 
 if TYPE_CHECKING:
     from blindsum.training.record import Evaluate, TrainingRecord
@@ -73,7 +74,9 @@ def run(options: argparse.Namespace) -> int:
         writers[option](path)
     sums = sum(one.outcome == "sum" for one in record.rounds)
     files = ", ".join(written.values())
-    print(f"job {record.job}: {count_text(len(record.rounds), 'round')}, {sums} with a sum: {files}")
+    print(
+        f"job {printable(record.job)}: {count_text(len(record.rounds), 'round')}, {sums} with a sum: {files}"
+    )
     return 0
 
 

@@ -12,6 +12,7 @@ from blindsum.cli.files import check_folder, named
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.signals import sigterm_interrupts
 from blindsum.errors import ConfigError
+from blindsum.texts import printable
 
 if TYPE_CHECKING:
     from blindsum.training.record import TrainingRecord, TrainingRound
@@ -155,7 +156,9 @@ class _Table:
         text = f"{one.number:5}  {len(one.survivors):7}  {one.seconds:7.2f}  {console.bytes_text(one.up):>10}"
         if one.outcome != "sum":
             shown = f"no sum: {one.fault}  {shown}"
-        print(f"{text}  {shown}{f'  lost: {lost}' if lost else ''}".rstrip(), flush=True)
+        line = f"{text}  {shown}{f'  lost: {lost}' if lost else ''}".rstrip()
+        # Names and reasons are what parties say.
+        print(printable(line), flush=True)
 
 
 def _write(record: TrainingRecord, out: Path, table: _Table) -> None:
@@ -170,4 +173,4 @@ def _write(record: TrainingRecord, out: Path, table: _Table) -> None:
     if not table.as_json:
         if (best := record.best_model) is not None:
             print(f"best model: {best_words(best)}; {out / BEST}")
-        print(f"{record.ended}; {out / 'report.html'}")
+        print(f"{printable(record.ended)}; {out / 'report.html'}")

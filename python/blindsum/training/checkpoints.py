@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from blindsum import checks
 from blindsum.errors import ConfigError, InputError
+from blindsum.pki.files import FILE_MODE
 from blindsum.spec import JobSpec
 from blindsum.training.record import TrainingRecord, TrainingRound
 
@@ -39,6 +43,30 @@ def write_best(record: TrainingRecord, folder: Path) -> None:
     with beside.open("wb") as file:
         np.save(file, record.best_model.model)
     beside.replace(folder / BEST)
+
+
+_DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    OverflowError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+    InputError,
+)
+"""What reading a damaged archive raises."""
+
+
+def _private(path: Path) -> IO[bytes]:
+    """A new file that nobody else can read: it holds parts of updates that were never sent.
+
+    Nothing is written through a link that somebody has put in its place.
+    """
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb")
 
 
 class Checkpoints:
@@ -105,7 +133,7 @@ class Checkpoints:
         arrays: dict[str, Any] = {name: np.frombuffer(part, np.uint8) for name, part in parts.items()}
         record.to_jsonl(self._folder / RECORD)
         beside = self._folder / f".{STATE}"
-        with beside.open("wb") as file:
+        with _private(beside) as file:
             np.savez(file, numbers=np.array(numbers, np.int64), **arrays)
         beside.replace(self._folder / STATE)
 
@@ -140,9 +168,11 @@ class Checkpoints:
         import numpy as np
 
         try:
-            with np.load(path) as arrays:
+            with path.open("rb") as file, np.load(file) as arrays:
                 parts = {name: arrays[name].tobytes() for name in arrays.files if name != "numbers"}
                 count, version, done, again, plain = (int(number) for number in arrays["numbers"])
+            if min(count, version, done, again, plain + 1) < 0:
+                raise ValueError("a negative number")
             leftovers = [part for name, part in parts.items() if name.startswith("leftover-")]
             best = None
             if "best" in parts:
@@ -150,9 +180,21 @@ class Checkpoints:
                 best = ((metric, number, of, value, since), parts["best-model"])
             self.state = (version, parts["model"], done, again, parts["chain"], leftovers, best)
             self.plain = None if plain < 0 else (plain, parts["plain"])
-            self.rounds = TrainingRecord.from_jsonl(self._folder / RECORD).rounds[:count]
-        except (OSError, ValueError, KeyError, InputError) as error:
-            raise ConfigError("out", f"{path} cannot be used: {error}; give another folder") from error
+            rounds = TrainingRecord.from_jsonl(self._folder / RECORD).rounds
+            if count > len(rounds):
+                raise ValueError(f"it is of {count} rounds, and {RECORD} has {len(rounds)}")
+            self.rounds = rounds[:count]
+        except _DAMAGED as error:
+            raise self.damaged(error) from error
+
+    def damaged(self, error: Exception) -> ConfigError:
+        """The error of a state that cannot be used."""
+        assert self._folder is not None
+        what = str(error) or type(error).__name__
+        if "pickle" in what:
+            # numpy advises to load it all the same, which would run what is in it.
+            what = "it is no archive of numbers"
+        return ConfigError("out", f"{self._folder / STATE} cannot be used: {what}; give another folder")
 
     def __enter__(self) -> Self:
         return self

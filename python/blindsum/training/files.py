@@ -67,14 +67,15 @@ def read_record(path: AnyPath) -> dict[str, Any]:
     """
     name = checks.path("path", path)
     try:
-        lines = texts.read(name).splitlines()
+        # Other line ends may stand in a reason: JSON has \n as an escape, and no line but the end of one.
+        lines = texts.read(name).removesuffix("\n").split("\n")
     except OSError as error:
         raise InputError(
             f"record {name}: {os_errors.unreadable(error, 'give a file of JSON lines')}"
         ) from error
     except ValueError as error:
         raise InputError(f"record {name}: {error}") from error
-    if not lines:
+    if lines == [""]:
         raise InputError(f"record {name}: is empty; {_ADVICE}")
     first = _Line(name, 1, lines[0])
     if first.table.pop("format", None) != FORMAT:
@@ -259,7 +260,7 @@ def csv_lines(record: TrainingRecord) -> str:
     names = dict.fromkeys(name for row in rows for name in row)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names or _cells(_NO_ROUND))
+    writer.writerow(map(_cell, names or _cells(_NO_ROUND)))
     writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
     return text.getvalue()
 
@@ -305,8 +306,15 @@ def stage_sums(one: TrainingRound) -> dict[str, StageCost]:
 def _cell(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, float):
+        return repr(value)
     # A line is a row: a reason that a party gives may have line breaks.
-    return repr(value) if isinstance(value, float) else " ".join(str(value).split())
+    text = " ".join(str(value).split())
+    # A table program would take it for a formula. Numbers are none.
+    return f"'{text}" if text.startswith(_FORMULA) and not isinstance(value, int) else text
+
+
+_FORMULA = ("=", "+", "-", "@")
 
 
 _NO_ROUND = TrainingRound(0, "abort", (), {}, 0.0, (), {}, {}, {}, {}, None, None, None, 0)

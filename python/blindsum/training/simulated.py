@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from blindsum import _native, checks
-from blindsum.errors import ConfigError, InputError
+from blindsum.errors import BlindsumError, ConfigError, InputError
 from blindsum.origin import origin
 from blindsum.rounds import Array
 from blindsum.simulation import DropAt, drops
@@ -147,7 +148,9 @@ def simulate_training(
         raise ConfigError("rounds", "0 in the job goes on for ever; say how many rounds to simulate")
     start = start_of(spec, model)
     devices = Devices.of(spec, compute, link)
-    with Checkpoints.of(out, spec, settings) as checkpoints:
+    # The plain model goes on from its own state, and a run from its own first model.
+    kept = {**settings, "plain": bool(plain), "model": None if start is None else _hash(start)}
+    with Checkpoints.of(out, spec, kept) as checkpoints:
         run = _Run(spec, step, whole, evaluate, present, devices, checkpoints, plain, start, settings, limit)
         for one in run.rounds():
             if progress is not None:
@@ -155,6 +158,11 @@ def simulate_training(
         record = run.record()
         checkpoints.write_best(record)
         return record
+
+
+def _hash(model: Any) -> str:
+    """A name for the values of a model."""
+    return hashlib.sha256(np.ascontiguousarray(model).tobytes()).hexdigest()
 
 
 @dataclass
@@ -188,7 +196,17 @@ class _Run:
         text = self.spec.to_json()
         start = None if self.checkpoints.state is not None else self.start
         simulated = {**self.settings, "model": start, "state": self.checkpoints.state}
-        self.job = _native.TrainingSimulation(text, **simulated)
+        try:
+            self.job = _native.TrainingSimulation(text, **simulated)
+        except (BlindsumError, OverflowError, TypeError, ValueError) as error:
+            if self.checkpoints.state is None:
+                raise
+            raise self.checkpoints.damaged(error) from error
+        have = len(self.job.model())
+        if have != self.spec.dim:
+            raise self.checkpoints.damaged(
+                ValueError(f"its model has {have} coordinates, dim is {self.spec.dim}")
+            )
         self.log = RunLog(self.spec)
         self.plain = None
         if self.has_plain:

@@ -157,7 +157,7 @@ fn steps_follow_their_formulas() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn case_26_what_does_not_fit_a_step_is_refused() {
     let adam = step(0.1, adaptive(0.9, SecondMoment::Adam(0.99), 1e-3));
     let (x, double) = (Reals::from(vec![0.0_f32; 2]), Reals::from(vec![0.0_f64; 2]));
     let state = adam.new_state(Precision::Single, 2);

@@ -178,6 +178,10 @@ pub struct RoundOffer {
     pub round: u64,
     #[prost(message, optional, tag = "2")]
     pub model: ::core::option::Option<ModelName>,
+    /// The party that gave the model, where it is version 0 of a job that takes its first model from a party. A party that
+    /// gave another model, or none, refuses it.
+    #[prost(string, tag = "3")]
+    pub model_from: ::prost::alloc::string::String,
 }
 /// The party has the model and takes part.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -216,6 +216,7 @@ impl Member {
         self.certificates = Certificates::default();
         self.requested = None;
         self.offer = None;
+        (self.gave, self.sealed) = (false, (0, 0));
         self.active.iter_mut().for_each(Active::connection_lost);
         if self.done.is_some() {
             let until = self.hand.now() + FAREWELL;

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use blindsum_encode::Reals;
+use blindsum_encode::{EncodeError, Reals};
 use blindsum_protocol::{InitialModel, Job};
-use tracing::info;
+use tracing::{debug, info, warn};
 
 use super::exchange::Say;
 use super::member::Member;
+use crate::error::wrong;
 use crate::pb;
-use crate::{JobError, Model};
+use crate::{JobError, Model, foreign, hex};
+
+/// The record of the hashes of the models that this party has given.
+const RECORD: &str = "given";
 
 /// Whether a party can give this first model in this job.
 pub(super) fn check_initial(initial: Option<&Arc<Reals>>, job: &Job) -> Result<(), JobError> {
@@ -28,21 +32,129 @@ pub(super) fn check_initial(initial: Option<&Arc<Reals>>, job: &Job) -> Result<(
 }
 
 impl Member {
+    /// Checks the model that a job begins with against what this party knows of it, before anything is said of it: with
+    /// `initial = "zeros"` it is zeros, and of a party that gave one it is what that party gave.
+    ///
+    /// # Errors
+    /// [`JobError::Coordinator`]: another model.
+    pub(super) fn check_first(&self, offer: &pb::RoundOffer) -> Result<(), JobError> {
+        let (Some(name), Some(job)) = (&offer.model, &self.job) else {
+            return Ok(());
+        };
+        if name.version > 0 || job.spec().initial != InitialModel::FirstParty {
+            return Ok(());
+        }
+        let (from, announced) = (&*offer.model_from, hex(&name.hash));
+        if from.is_empty() {
+            return Err(wrong(
+                "RoundOffer: it must name the party that gave the first model (model_from), in a job with initial = first-party",
+            ));
+        }
+        if from != self.identity.name {
+            info!(party = %self.identity.name, from = %foreign(from), hash = %announced, "the first model is from this party");
+            return Ok(());
+        }
+        let gave = |given: &[u8; 32]| name.hash == given;
+        if self.given.iter().any(gave) {
+            return Ok(());
+        }
+        // The record is of an earlier time, or there was none: what it can give now may be what it gave.
+        let gives = self.settings.initial.as_ref().and_then(|values| {
+            let first = Model::first(job, Reals::clone(values)).ok()?;
+            Some(*first.hash())
+        });
+        if self.given.is_empty() && gives.as_ref().is_some_and(gave) {
+            return Ok(());
+        }
+        if self.given.is_empty() && self.state.is_none() {
+            warn!(party = %self.identity.name, hash = %announced, "the first model is said to be from this party, and it keeps \
+                no record of what it gave before it was started: compare the hash with the model that was given");
+            return Ok(());
+        }
+        let given: Vec<String> = self.given.iter().map(|hash| hex(hash)).collect();
+        let gave = match given.is_empty() {
+            true => "none".into(),
+            false => given.join(", "),
+        };
+        Err(wrong(format!(
+            "the first model: RoundOffer names version 0 with hash {announced} as given by this party, which gave {gave}; do not \
+             go on, and find out at the coordinator who changed it"
+        )))
+    }
+
+    /// Checks that version 0 is zeros where the job says so.
+    pub(super) fn check_zeros(&self, name: &pb::ModelName) -> Result<(), JobError> {
+        let zeros = |job: &&Arc<Job>| job.spec().initial == InitialModel::Zeros;
+        let Some(job) = self
+            .job
+            .as_ref()
+            .filter(zeros)
+            .filter(|_| name.version == 0)
+        else {
+            return Ok(());
+        };
+        let own = Model::initial(job);
+        match own.is(name) {
+            true => Ok(()),
+            false => Err(wrong(format!(
+                "the first model: version 0 with hash {} is announced, and in a job with initial = zeros it is zeros, with hash \
+                 {}; do not go on, and start the coordinator without a model or change initial in the job",
+                hex(&name.hash),
+                hex(own.hash())
+            ))),
+        }
+    }
+
+    /// What this party gave before it was started.
+    pub(super) async fn kept_given(&mut self) -> Result<Vec<[u8; 32]>, JobError> {
+        let Some(state) = self.state.clone() else {
+            return Ok(Vec::new());
+        };
+        let bytes = self.hand.work(move || state.read(RECORD)).await??;
+        let bytes = bytes.unwrap_or_default();
+        let (given, _) = bytes.as_chunks::<32>();
+        Ok(given.to_vec())
+    }
+
+    /// Remembers what is given, before it is.
+    async fn keep_given(&mut self, hash: [u8; 32]) -> Result<(), JobError> {
+        if self.given.contains(&hash) {
+            return Ok(());
+        }
+        self.given.push(hash);
+        let (Some(state), given) = (self.state.clone(), self.given.concat()) else {
+            return Ok(());
+        };
+        let write = move || state.replace(RECORD, &[&given]);
+        self.hand.work(write).await?
+    }
+
     /// Whether this version of the model is one that this party may be asked to give the job to begin with.
     pub(super) fn may_give(&self, version: u64) -> bool {
         let takes = |job: &Arc<Job>| job.spec().initial == InitialModel::FirstParty;
         version == 0 && self.job.as_ref().is_some_and(takes)
     }
 
-    /// The coordinator asks for the first model.
+    /// The coordinator asks for the first model. It is given once over a connection, and not once the job has one: whoever
+    /// asks on fills this party's memory.
     pub(super) async fn give_first(&mut self) -> Result<(), JobError> {
+        let begins = self.model.as_ref().is_none_or(|own| own.version() == 0);
+        if self.gave || !begins || self.active.is_some() {
+            debug!(party = %self.identity.name, "asked again for the first model: it was given, or the job has one");
+            return Ok(());
+        }
+        self.gave = true;
         let (Some(values), Some(job)) = (self.settings.initial.clone(), self.job.clone()) else {
             self.send(pb::ModelRefused { version: 0 });
             return Ok(());
         };
-        let precision = job.encoding().precision();
-        let write = move || Reals::clone(&values).in_precision(precision).to_bytes();
-        let values = self.hand.work(write).await?;
+        let write = move || {
+            let first = Model::first(&job, Reals::clone(&values))?;
+            Ok::<_, EncodeError>((first.values().to_bytes(), *first.hash()))
+        };
+        let written = self.hand.work(write).await?;
+        let (values, hash) = written.map_err(|error| JobError::Initial(error.to_string()))?;
+        self.keep_given(hash).await?;
         info!(party = %self.identity.name, job = %self.settings.job, bytes = values.len(),
             "this party gives the first model: the coordinator and all parties learn it");
         self.say(Say::Model {

@@ -129,6 +129,8 @@ impl Member {
         self.job = Some(job.clone());
         self.model = self.kept_model().await?;
         self.leftover = self.kept_leftover(&job).await?;
+        self.measured = self.kept_measured().await?;
+        self.given = self.kept_given().await?;
         Ok(job)
     }
 }

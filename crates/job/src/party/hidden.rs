@@ -11,6 +11,10 @@ use crate::error::wrong;
 use crate::pb;
 use crate::{JobError, Model};
 
+/// How often a party seals one version of the model over one connection. An honest coordinator asks again where a party could
+/// not open it, or the next round is offered before it came.
+const MAX_SEALED: u32 = 3;
+
 /// What is authenticated with a sealed model.
 pub(super) fn header(name: &pb::ModelName) -> Vec<u8> {
     [
@@ -117,6 +121,14 @@ impl Member {
         let (Some(model), Some(job)) = (model, self.job.clone()) else {
             return Ok(());
         };
+        // Each is as large as the model, and waits in memory for the connection.
+        let (version, times) = self.sealed;
+        let times = if version == wanted.version { times } else { 0 };
+        if times >= MAX_SEALED {
+            debug!(party = %self.identity.name, version, times, "asked again for the model: it was sealed often enough");
+            return Ok(());
+        }
+        self.sealed = (wanted.version, times + 1);
         let (vault, mut rng) = (self.vault.clone(), self.hand.random());
         let seal = move || {
             let key = job.storage_key(&*vault)?;

@@ -10,11 +10,9 @@ use super::active::{Active, certified_round, cohort, deadline, refusal_code};
 use super::exchange::{Begun, Told};
 use super::guard::Guard;
 use super::member::{Ended, Member};
-use super::metrics::Reported;
 use super::past::Past;
 use super::pledge::Pledge;
 use super::result::Timings;
-
 use super::state::Live;
 use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
@@ -45,6 +43,7 @@ impl Member {
             None => {}
         }
         (self.done, self.farewell, self.done_early) = (None, None, String::new());
+        self.check_first(&offer)?;
         self.offer = Some(offer);
         Ok(self.try_ready().await?)
     }
@@ -126,7 +125,8 @@ impl Member {
 
     /// Whether this model is here, as the one that a job begins with is wherever it was not given.
     fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
-        self.check_not_older(name)?;
+        self.check_not_older(name)
+            .and_then(|()| self.check_zeros(name))?;
         if self.model.as_ref().is_some_and(|model| model.is(name)) {
             return Ok(true);
         }
@@ -457,6 +457,7 @@ impl Member {
         self.missed.take_if(|missed| missed.round == round.number());
         self.active = Some(Active {
             number: round.number(),
+            reported: self.measured.reported_in(round.number()),
             deadline: deadline(&round, terms, self.hand.now()),
             round,
             me,
@@ -470,7 +471,6 @@ impl Member {
             update: None,
             clipped: None,
             warnings,
-            reported: Reported::default(),
             computed: None,
             unwanted: false,
             holds_key: false,

@@ -15,6 +15,7 @@ use super::guard::Guard;
 use super::introduction::Introduction;
 use super::leftover::Leftover;
 use super::marks::Marks;
+use super::measured::Measured;
 use super::pledge::Pledge;
 use super::state::{JobFolder, JobState, Memory};
 use super::sums::Sums;
@@ -138,6 +139,14 @@ pub(super) struct Member {
     pub job_memory: Arc<JobMemory>,
     /// What it has not sent yet, where rounds are sparse.
     pub leftover: Option<Leftover>,
+    /// The hashes of the first models that it has given.
+    pub given: Vec<[u8; 32]>,
+    /// Whether it was asked for its first model over this connection.
+    pub gave: bool,
+    /// The version of the model that it has sealed for others over this connection, and how often.
+    pub sealed: (u64, u32),
+    /// The models of which it has reported metrics.
+    pub measured: Measured,
     /// What was sent of an update in a sparse round, until its result is taken.
     pub sent: Option<(u64, Sent)>,
     /// Whether the log has said already that updates are clipped, and what to do.
@@ -204,6 +213,10 @@ impl Member {
             snapshot: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
             leftover: None,
+            measured: Measured::default(),
+            given: Vec::new(),
+            gave: false,
+            sealed: (0, 0),
             sent: None,
             clipping_told: false,
             falling: Falling::default(),

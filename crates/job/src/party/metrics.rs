@@ -7,7 +7,6 @@ use blindsum_protocol::{Job, Metric};
 
 use super::result::RoundResult;
 use crate::JobError;
-use crate::report::MetricReport;
 
 /// Values of metrics by their names. A metric that is not in it is missing, as is one that is not finite.
 pub type Metrics = BTreeMap<String, f64>;
@@ -36,10 +35,10 @@ pub(super) fn levels_of(job: &Job, metrics: &Metrics) -> Result<MetricLevels, Jo
 }
 
 /// The metrics that a party reports in a round, without their values.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Reported {
-    names: Vec<String>,
-    weight: u32,
+    pub names: Vec<String>,
+    pub weight: u32,
 }
 
 impl Reported {
@@ -53,28 +52,44 @@ impl Reported {
         }
     }
 
-    /// Warns of metrics of which the sum is this party's value, since no other survivor reported them. A round of this party
-    /// alone has nobody to hide from.
-    pub fn alone(&self, result: &RoundResult) -> Vec<String> {
-        if result.survivors.len() < 2 {
+    /// Warns of metrics of which the sum is the value of the party of this name, since no other survivor reported them, or
+    /// nobody but parties that may be corrupt. A round of this party alone has nobody to hide from.
+    ///
+    /// Of weights the sum is known only. So few parties reported as the weights allow: each has at most `max_weight`, and each
+    /// that did not report has at least 1. A corrupt party that does not follow the protocol can add any weight.
+    pub fn exposed(&self, job: &Job, party: &str, result: &RoundResult) -> Vec<String> {
+        let survivors = result.survivors.len();
+        if survivors < 2 || !result.survivors.iter().any(|name| name == party) {
             return Vec::new();
         }
-        let others = |report: &MetricReport| {
-            let weight = report.share * result.total_weight as f64;
-            weight - f64::from(self.weight) > 0.5
+        let most = u64::from(job.spec().encoding.max_weight().max(1));
+        let corrupt = job.spec().corrupt_parties() as u64;
+        let warning = |name: &String| {
+            let report = result.metrics.get(name)?;
+            // Void metrics have a warning of their own; of words that stayed closed nobody learns anything.
+            if report.void || report.share == 0.0 {
+                return None;
+            }
+            let weight = (report.share * result.total_weight as f64).round() as u64;
+            let others = weight.saturating_sub(self.weight.into());
+            if others == 0 {
+                return Some(format!(
+                    "metric {name} was reported by this party alone, so whoever learns the sum learns its value: let all \
+                     parties report it, or none"
+                ));
+            }
+            let silent = result.total_weight.saturating_sub(weight);
+            let least = (survivors as u64 - 1).saturating_sub(silent);
+            let least = least.max(others.div_ceil(most));
+            (silent > 0 && least <= corrupt).then(|| {
+                format!(
+                    "metric {name} may have been reported by this party and no more than {least} others, and the job counts on \
+                     {corrupt} corrupt parties: if these are the others, whoever they work with learns this party's value; let \
+                     all parties report it, or none"
+                )
+            })
         };
-        let named = self
-            .names
-            .iter()
-            .map(|name| (name, result.metrics.get(name)));
-        let alone = named.filter(|(_, report)| report.is_some_and(|report| !others(report)));
-        let warning = |(name, _): (&String, _)| {
-            format!(
-                "metric {name} was reported by this party alone, so whoever learns the sum learns its value: let all parties \
-                 report it, or none"
-            )
-        };
-        alone.map(warning).collect()
+        self.names.iter().filter_map(warning).collect()
     }
 }
 

@@ -25,6 +25,7 @@ mod kept;
 mod leftover;
 mod machine;
 mod marks;
+mod measured;
 mod member;
 mod metrics;
 mod opening;

@@ -17,6 +17,7 @@ use super::certificates::Certificates;
 use super::exchange::Told;
 use super::guard::Guard;
 use super::member::{Link, Member, Untold, Verdict};
+use super::metrics::Reported;
 use super::past::Past;
 use super::state::{Live, Memory, failed, read};
 use super::suspended::{
@@ -103,6 +104,9 @@ impl Member {
                 dropped: untold.verdict == Verdict::Dropped,
             }),
             // Where its result is told again, it counts as not told.
+            gave: self.gave,
+            sealed: self.sealed.0,
+            sealed_times: self.sealed.1,
             told: self.told.filter(|_| untaken.is_none()),
             clipping_told: self.clipping_told,
             model: self.unkept_model().filter(|_| untaken.is_none()),
@@ -234,6 +238,7 @@ impl Member {
         (self.newer, self.done) = (from.newer, from.done.take());
         let (now, unix) = (self.hand.now(), self.hand.unix_millis());
         self.farewell = from.farewell.map(|then| time_at(then, now, unix));
+        (self.gave, self.sealed) = (from.gave, (from.sealed, from.sealed_times));
         self.certificates = Certificates::known(std::mem::take(&mut from.certificates));
         self.requested = from.requested.take().map(|requested| {
             let part = requested.part.and_then(Part::assembly);
@@ -314,6 +319,12 @@ impl Member {
         };
         if let Some(active) = &mut self.active {
             (active.timings, active.clipped) = (from.timings(), from.clipped());
+            // Before the result is made of them.
+            let known = std::mem::replace(&mut active.warnings, std::mem::take(&mut from.warnings));
+            let news = known.into_iter();
+            let news = news.filter(|warning| !active.warnings.contains(warning));
+            let news: Vec<String> = news.collect();
+            active.warnings.extend(news);
         }
         let replayed = self.replay(client, &steps, &round, &guard).await;
         replayed.map_err(|error| error.to_string())?;
@@ -349,5 +360,8 @@ impl Active {
         self.unwanted = from.unwanted;
         self.held = from.held.map(Into::into);
         self.update = from.update.and_then(|kept| kept.judged(job));
+        if let Some(update) = &self.update {
+            self.reported = Reported::of(job, update);
+        }
     }
 }

@@ -34,7 +34,9 @@ fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
 
 impl Member {
     pub(super) async fn submitted(&mut self, round: u64, update: Judged) -> Result<(), JobError> {
-        let warnings = self.watch_metrics(round, &update);
+        let mut warnings = self.watch_metrics(round, &update);
+        let (update, again) = self.measured_once(round, update);
+        warnings.extend(again);
         let reported = self.job.as_ref().map(|job| Reported::of(job, &update));
         let active = self.active.as_mut().filter(|active| active.number == round);
         let Some(active) = active.filter(|active| !active.has_update()) else {

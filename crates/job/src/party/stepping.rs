@@ -15,6 +15,7 @@ use super::result::RoundResult;
 use crate::JobError;
 use crate::error::wrong;
 use crate::pb::RoundRefusalCode;
+use crate::report::void_metrics;
 
 impl Member {
     /// Answers the coordinator's message, once the update that it may need is there.
@@ -45,6 +46,13 @@ impl Member {
         let stepped = self.hand.work(move || step.run()).await?;
         let seconds = (self.hand.now() - begun).as_secs_f64();
         let kept = self.keep_step(number, &stepped.answer, stepped.sent).await;
+        let kept = match (kept, &stepped.answer) {
+            (Ok(()), Ok(_)) if needed => {
+                let kept = self.keep_measured().await;
+                kept.map_err(|error| (RoundRefusalCode::RoundRefusalUnable, error))
+            }
+            (kept, _) => kept,
+        };
         if let Err((code, error)) = kept {
             return self.refuse(number, code, error).await;
         }
@@ -158,15 +166,17 @@ impl Member {
             .await?;
         if let Some(active) = &mut self.active {
             let (timings, clipped) = (active.timings, active.clipped);
-            let alone = active.reported.alone(&computed);
-            for warning in &alone {
-                warn!(party = %self.identity.name, round = number, "{warning}");
+            let name = &self.identity.name;
+            let exposed = active.reported.exposed(active.round.job(), name, &computed);
+            let told = [exposed, void_metrics(&computed.metrics)].concat();
+            for warning in &told {
+                warn!(party = %name, round = number, "{warning}");
             }
             active.computed = Some(RoundResult {
                 timings,
                 clipped,
                 leftover,
-                warnings: [active.warnings.clone(), alone].concat(),
+                warnings: [active.warnings.clone(), told].concat(),
                 ..computed
             });
         }

@@ -96,6 +96,14 @@ pub(super) struct Suspended {
     /// When the members of the round under way were certified.
     #[prost(uint64, optional, tag = "30")]
     pub certified: Option<u64>,
+    /// Whether it was asked for its first model over this connection.
+    #[prost(bool, tag = "31")]
+    pub gave: bool,
+    /// The version of the model that it has sealed over this connection, and how often.
+    #[prost(uint64, tag = "32")]
+    pub sealed: u64,
+    #[prost(uint32, tag = "33")]
+    pub sealed_times: u32,
 }
 
 /// What the party is ready with.
@@ -192,6 +200,9 @@ pub(super) struct RoundUnderWay {
     /// Whether the party's update may count already; none in records of earlier versions, which did not say.
     #[prost(bool, optional, tag = "13")]
     pub out: Option<bool>,
+    /// What the caller is warned of.
+    #[prost(string, repeated, tag = "14")]
+    pub warnings: Vec<String>,
 }
 
 /// What one step of the machine was given.
@@ -335,6 +346,7 @@ impl RoundUnderWay {
             deadline: unix_millis_at(active.deadline, now, unix_millis),
             unwanted: active.unwanted,
             out: Some(active.may_count()),
+            warnings: active.warnings.clone(),
         })
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use blindsum_protocol::InitialModel;
 use bytes::Bytes;
@@ -17,6 +18,9 @@ use crate::{Model, foreign, hex, pb, seconds};
 /// The kind of the events about the first model.
 const EVENT: &str = "first model";
 
+/// How many parties can be asked one after the other, each for all of its time, while the job has patience.
+const GIVERS_IN_PATIENCE: u32 = 4;
+
 /// Where the first model stands.
 #[derive(Default)]
 pub(super) struct FirstModel {
@@ -26,6 +30,8 @@ pub(super) struct FirstModel {
     given: Option<(Arc<str>, Bytes)>,
     /// Everybody who was asked. What such a party sends late is no offence.
     ever_asked: BTreeSet<Arc<str>>,
+    /// Those who were asked over the connection that they have. A party gives its model once over a connection.
+    asked_here: BTreeSet<Arc<str>>,
     /// How often each party was asked for a model that did not come.
     failures: BTreeMap<Arc<str>, u32>,
     /// Parties that are not asked again, since what they gave was no model of the job, or they have none.
@@ -91,12 +97,14 @@ impl Lead {
                 self.take_first(name, bytes).await?;
                 continue;
             }
-            let now = self.hand.now();
             if self.first.asked.is_none() {
-                if now >= self.patience {
+                let giver = self.next_giver();
+                // Patience is for somebody to come. Who is here and was never asked is asked first.
+                let is_new = |name: &Arc<str>| !self.first.failed_before(name);
+                if self.hand.now() >= self.patience && !giver.as_ref().is_some_and(is_new) {
                     return Err(Halt::Ended(self.lacks_first()));
                 }
-                self.ask_for_first();
+                self.ask_for_first(giver);
             }
             let asked = self.first.asked.as_ref();
             let until = asked.map_or(self.patience, |asked| {
@@ -110,24 +118,52 @@ impl Lead {
         Ok(())
     }
 
-    /// Asks a connected party that can give the first model: the one that failed least often, the first by name.
-    fn ask_for_first(&mut self) {
+    /// The offer of a round, with the party that gave the model where it is the first one.
+    pub(super) fn offer(&self, round: u64) -> pb::RoundOffer {
+        let begins = self.model.version() == 0;
+        pb::RoundOffer {
+            round,
+            model: Some(self.model.name()),
+            model_from: match begins {
+                true => self.first.from.clone(),
+                false => String::new(),
+            },
+        }
+    }
+
+    /// The connected party that is asked for the first model next: the one that failed least often, the first by name.
+    fn next_giver(&self) -> Option<Arc<str>> {
         let first = &self.first;
+        let barred =
+            |name: &Arc<str>| first.barred.contains(name) || first.asked_here.contains(name);
         let able = self
             .members
             .iter()
-            .filter(|(name, member)| member.gives_model && !first.barred.contains(*name));
+            .filter(|(name, member)| member.gives_model && !barred(name));
         let failures = |name: &Arc<str>| first.failures.get(name).copied().unwrap_or(0);
         let chosen = able.min_by_key(|(name, _)| (failures(name), (*name).clone()));
-        let Some((name, member)) = chosen else {
+        chosen.map(|(name, _)| name.clone())
+    }
+
+    /// How long one party has to give its model, which it may load only now: no longer than for an update, and short enough
+    /// for others to be asked while the job has patience.
+    fn giving_time(&self) -> Duration {
+        let patience = self.parts.settings.patience / GIVERS_IN_PATIENCE;
+        seconds(self.operator.terms.input_deadline).min(patience)
+    }
+
+    /// Asks this party for the first model, if there is one to ask.
+    fn ask_for_first(&mut self, giver: Option<Arc<str>>) {
+        let member = giver.and_then(|name| self.members.get_key_value(&name));
+        let Some((name, member)) = member else {
             return self.publish(None);
         };
         info!(job = %self.name, party = %name, "asked for the first model");
         member.link.frame(pb::ModelWanted { version: 0 }.into());
         let name = name.clone();
-        // It may load its model only now.
-        let whole_until = self.hand.now() + seconds(self.operator.terms.input_deadline);
+        let whole_until = self.hand.now() + self.giving_time();
         self.first.ever_asked.insert(name.clone());
+        self.first.asked_here.insert(name.clone());
         self.first.asked = Some(Asked {
             name,
             assembly: None,
@@ -216,6 +252,7 @@ impl Lead {
 
     /// A party has gone, or has another connection: what it was asked for ended with the old one.
     pub(super) fn forget_giver(&mut self, name: &Arc<str>) {
+        self.first.asked_here.remove(name);
         let was_asked = |asked: &mut Asked| asked.name == *name;
         if self.first.asked.take_if(was_asked).is_some() {
             let reason = "its connection ended before its model was here";
@@ -285,13 +322,13 @@ impl Lead {
         let reasons: Vec<String> = reasons
             .map(|(name, reason)| format!("{name}: {}", foreign(reason)))
             .collect();
-        let refused = match reasons.is_empty() {
-            true => String::new(),
-            false => format!(" (not taken: {})", reasons.join("; ")),
+        let lacks = match reasons.is_empty() {
+            true => "no connected party can give the first model".into(),
+            false => format!(
+                "no connected party has given the first model (not taken: {})",
+                reasons.join("; ")
+            ),
         };
-        format!(
-            "no connected party can give the first model{refused}: start one with --initial FILE, or in Python with \
-             join(…, initial=…)"
-        )
+        format!("{lacks}: start one with --initial FILE, or in Python with join(…, initial=…)")
     }
 }

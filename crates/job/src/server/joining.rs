@@ -113,11 +113,7 @@ impl Lead {
         });
         self.sealed_model.round_offered();
         for member in self.members.values() {
-            let model = Some(self.model.name());
-            let offer = pb::RoundOffer {
-                round: number,
-                model,
-            };
+            let offer = self.offer(number);
             member.link.frame(offer.into());
         }
         info!(job = %self.name, round = number, connected = self.members.len(), "round offered");

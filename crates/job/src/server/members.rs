@@ -173,11 +173,8 @@ impl Lead {
             if hello.round != joining.number {
                 joining.forget(name);
             }
-            let offer = pb::RoundOffer {
-                round: joining.number,
-                model: Some(self.model.name()),
-            };
-            member.link.frame(offer.into());
+            let round = joining.number;
+            member.link.frame(self.offer(round).into());
         }
     }
 

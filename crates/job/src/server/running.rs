@@ -16,7 +16,7 @@ use super::owed::Owed;
 use super::shared::Shared;
 use crate::actor::Time;
 use crate::orders::Terms;
-use crate::report::{Bytes, RoundReport, RoundState, StageReport};
+use crate::report::{Bytes, RoundReport, RoundState, StageReport, void_metrics};
 use crate::{hex, pb};
 
 /// Faults that a round's report tells.
@@ -458,6 +458,7 @@ impl Running {
                 self.report.faults.push(text);
             }
         }
+        self.report.faults.extend(void_metrics(metrics));
         self.report.state = RoundState::Done;
         self.report.total_weight = *total_weight;
         self.report.metrics.clone_from(metrics);

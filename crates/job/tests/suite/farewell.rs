@@ -207,6 +207,7 @@ fn case_54_an_offer_after_the_end_is_of_a_job_that_goes_on() {
     scene.hear(pb::RoundOffer {
         round: 9,
         model: Some(Model::initial(&scene.job).name()),
+        ..pb::RoundOffer::default()
     });
     scene.pass(100);
     assert!(scene.over.is_none());

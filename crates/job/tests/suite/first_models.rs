@@ -227,3 +227,147 @@ fn a_coordinator_that_is_killed_asks_again_or_goes_on_from_what_it_has() {
     scene.connect_all();
     goes_on(&mut scene, &[1.5; 4], "party-1");
 }
+
+/// Two pieces and a bit.
+const LARGE: u64 = (2 * chunks::CHUNK as u64 + 40) / 4;
+
+/// The same job with a model of three pieces, and so many seconds for an update.
+fn large(input_deadline: f64) -> JobSpec {
+    JobSpec {
+        dim: LARGE,
+        input_deadline,
+        ..spec()
+    }
+}
+
+fn able(spec: JobSpec) -> Scene {
+    let mut scene = Scene::new(spec, 1);
+    for party in 0..3 {
+        scene.connect_as(party, |hello| hello.gives_model = true);
+    }
+    assert!(is_asked(&mut scene, 0));
+    scene
+}
+
+/// The pieces of a model of so many coordinates.
+fn pieces(dim: u64) -> Vec<pb::ModelChunk> {
+    let bytes = Reals::Single(vec![0.5; dim as usize]).to_bytes();
+    let total = bytes.len() as u64;
+    let piece = |(offset, data)| pb::ModelChunk {
+        version: 0,
+        offset,
+        total,
+        data,
+    };
+    chunks::pieces(bytes.into()).map(piece).collect()
+}
+
+/// Abuse case 74: a giver that says nothing has a part of the job's patience, however long its update may take.
+#[test]
+fn case_74_one_that_stalls_ends_no_job() {
+    let mut scene = able(large(36_000.0));
+    scene.pass(Duration::from_secs(899));
+    assert!(!is_asked(&mut scene, 1));
+    scene.pass(Duration::from_secs(1));
+    assert!(is_asked(&mut scene, 1));
+    scene.pass(Duration::from_secs(900));
+    assert!(is_asked(&mut scene, 2));
+    // All patience is over before the last one is through.
+    scene.pass(Duration::from_secs(899));
+    for piece in pieces(LARGE) {
+        scene.frame(2, piece);
+    }
+    assert_eq!(scene.server.status().model_from, "party-2");
+}
+
+/// Abuse case 74: each piece has a time of its own, and the whole as well.
+#[test]
+fn case_74_one_that_drips_is_passed_over() {
+    let mut scene = able(large(50.0));
+    let all = pieces(LARGE);
+    assert_eq!(all.len(), 3);
+    scene.frame(0, all[0].clone());
+    scene.pass(Duration::from_secs(29));
+    assert!(!is_asked(&mut scene, 1));
+    scene.pass(Duration::from_secs(1));
+    assert!(is_asked(&mut scene, 1));
+    // The rest of the one before is no piece of this one, and no offence.
+    scene.frame(0, all[1].clone());
+    for piece in &all[..2] {
+        scene.frame(1, piece.clone());
+        scene.pass(Duration::from_secs(25));
+    }
+    assert!(is_asked(&mut scene, 2));
+    scene.frame(1, all[2].clone());
+    assert!(scene.frames_to(1).is_empty());
+    for piece in all {
+        scene.frame(2, piece);
+    }
+    assert_eq!(scene.server.status().model_from, "party-2");
+}
+
+/// Abuse case 74: whoever is asked again over another connection begins anew.
+#[test]
+fn case_74_the_rest_of_an_earlier_answer_is_not_the_next_one() {
+    let mut scene = connected_large(&[0]);
+    let all = pieces(LARGE);
+    scene.frame(0, all[0].clone());
+    scene.pass(Duration::from_secs(30));
+    // Nobody is asked twice over one connection.
+    scene.pass(Duration::from_secs(200));
+    assert!(!is_asked(&mut scene, 0));
+    scene.connect_as(0, |hello| {
+        hello.gives_model = true;
+        hello.connection += 1;
+    });
+    assert!(is_asked(&mut scene, 0));
+    scene.frame(0, all[1].clone());
+    for piece in all {
+        scene.frame(0, piece);
+    }
+    assert_eq!(scene.server.status().model_from, "party-0");
+}
+
+fn connected_large(able: &[usize]) -> Scene {
+    let mut scene = Scene::new(large(100.0), 1);
+    for party in 0..3 {
+        match able.contains(&party) {
+            true => scene.connect_as(party, |hello| hello.gives_model = true),
+            false => scene.connect(party),
+        };
+    }
+    assert!(is_asked(&mut scene, able[0]));
+    scene
+}
+
+/// Abuse case 74: a party that declines is not asked again, and one that was not asked has nothing to decline.
+#[test]
+fn case_74_who_declines_is_not_asked_again() {
+    let mut scene = connected(&[0]);
+    assert!(is_asked(&mut scene, 0));
+    scene.frame(0, pb::ModelRefused { version: 0 });
+    scene.connect_as(0, |hello| {
+        hello.gives_model = true;
+        hello.connection += 1;
+    });
+    assert!(!is_asked(&mut scene, 0));
+    scene.frame(1, pb::ModelRefused { version: 0 });
+    let last = cut(&mut scene, 1);
+    assert!(last.reason.contains("was not asked for"), "{}", last.reason);
+}
+
+/// Abuse case 74: the offer names who gave the model, so that a party that did not can say so.
+#[test]
+fn case_74_an_offer_names_the_giver() {
+    let mut scene = connected(&[1]);
+    give(&mut scene, 1, &[0.5; 4]);
+    let offers: Vec<_> = scene
+        .frames_to(2)
+        .into_iter()
+        .filter_map(|frame| match frame {
+            Frame::RoundOffer(offer) => Some(offer.model_from),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(offers, ["party-1"]);
+}

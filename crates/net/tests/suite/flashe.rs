@@ -259,6 +259,7 @@ fn another_result_than_the_own_one_is_found_out() {
         line.send(pb::RoundOffer {
             round: 9,
             model: Some(model),
+            ..pb::RoundOffer::default()
         });
         let error = party.join().unwrap().unwrap_err().to_string();
         let expected = "a second model of version 1: parties were told different sums";

@@ -138,6 +138,7 @@ fn offered(line: &mut Line, round: u64, model: &Model) -> Vec<u8> {
     line.send(pb::RoundOffer {
         round,
         model: model_name,
+        ..pb::RoundOffer::default()
     });
     match heard(line, model) {
         Frame::Ready(ready) => ready.nonce,
@@ -307,6 +308,7 @@ fn case_54_a_round_whose_number_is_offered_again_is_over() {
     line.send(pb::RoundOffer {
         round: 1,
         model: Some(name(&model)),
+        ..pb::RoundOffer::default()
     });
     let (code, reason) = line.refusal();
     assert_eq!(code, pb::RoundRefusalCode::RoundRefusalUnable, "{reason}");

@@ -73,7 +73,11 @@ impl Scene {
         let party = one_round(self.config());
         let mut line = self.fake.welcome(&self.job);
         let model = Some(name(&Model::initial(&self.job)));
-        line.send(pb::RoundOffer { round: 1, model });
+        line.send(pb::RoundOffer {
+            round: 1,
+            model,
+            ..pb::RoundOffer::default()
+        });
         let Some(Frame::Ready(ready)) = line.next() else {
             panic!("not ready");
         };

@@ -43,6 +43,7 @@ fn case_03_two_beginnings_of_one_round_and_rounds_from_the_past_are_refused() {
     line.send(pb::RoundOffer {
         round: 5,
         model: Some(name(&model)),
+        ..pb::RoundOffer::default()
     });
     let (code, reason) = line.refusal();
     assert_eq!(code, UNABLE);

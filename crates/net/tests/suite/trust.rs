@@ -329,6 +329,7 @@ fn case_11_a_model_that_does_not_have_its_hash_is_refused() {
     line.send(pb::RoundOffer {
         round: 1,
         model: Some(name(&model)),
+        ..pb::RoundOffer::default()
     });
     let asked = line.next();
     let Some(pb::party_frame::Frame::ModelRequest(request)) = asked else {

@@ -24,6 +24,8 @@ fn case_24_rules_of_a_layout() {
         layout = layout(&["a float32"]) => "layout.0", "must be \"NAME DTYPE SHAPE\"";
         layout = layout(&["a  float32 10"]) => "layout.0", "must be \"NAME DTYPE SHAPE\"";
         layout = layout(&[" float32 10"]) => "layout.0", "a name of 1 to 256 bytes";
+        layout = layout(&["a\u{202e}b float32 10"]) => "layout.0", "control and format characters";
+        layout = layout(&["a\u{200b} float32 10"]) => "layout.0", "control and format characters";
         layout = layout(&["a\t float32 10"]) => "layout.0", "without spaces";
         layout = vec![format!("{} float32 10", "n".repeat(257))] => "layout.0", "a name of 1 to 256 bytes";
         layout = layout(&["a float32 0"]) => "layout.0", "whole numbers from 1 on";

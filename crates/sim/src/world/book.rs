@@ -35,6 +35,8 @@ pub(super) enum News {
 pub(super) struct Book {
     /// What callers gave, by party and round: more than once where a party was started again before it was sent.
     pub given: BTreeMap<(usize, u64), Vec<Share>>,
+    /// Parties with the hashes of the models for which their callers have given metrics.
+    pub measured: BTreeSet<(usize, [u8; 32])>,
     /// What parties said, by party, round and stage.
     pub said: BTreeMap<(usize, u64, u32), [u8; 32]>,
     /// What parties gave servers directly, by party, round and server.

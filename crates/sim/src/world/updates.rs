@@ -15,12 +15,14 @@ const STEPS: f64 = 64.0;
 const MOST: u64 = 80;
 
 /// An update with its weight and its metrics.
+#[derive(Clone)]
 pub(super) struct Gift {
     numbers: Numbers,
     pub weight: u32,
     pub metrics: Vec<Option<f64>>,
 }
 
+#[derive(Clone)]
 enum Numbers {
     Small(Vec<u32>),
     Large(Vec<u64>),
@@ -53,6 +55,12 @@ impl Gift {
             weight,
             metrics,
         }
+    }
+
+    /// The same update without metrics.
+    pub fn without_metrics(mut self) -> Self {
+        self.metrics.fill(None);
+        self
     }
 
     /// The metrics by their names, as a caller gives them.

@@ -250,7 +250,7 @@ fn parties_and_servers_alone_learn_metrics_of_rules() {
 }
 
 #[test]
-fn metrics_that_would_tell_more_than_the_result_are_refused() {
+fn case_24_metrics_that_would_tell_more_than_the_result_are_refused() {
     let noisy = JobSpec {
         protocol: Mpc3 {
             noise: 0.5,

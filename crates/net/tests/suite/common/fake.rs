@@ -217,6 +217,7 @@ impl Line<'_> {
         self.send(pb::RoundOffer {
             round,
             model: Some(name(model)),
+            ..pb::RoundOffer::default()
         });
         match self.next() {
             Some(Frame::Ready(ready)) => {

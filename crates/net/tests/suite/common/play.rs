@@ -373,7 +373,11 @@ impl Input for Ones {
 /// Offers a round to `a`.
 pub fn offer(line: &Line<'_>, play: &Play, round: u64) {
     let model = Some(name(&Model::initial(&play.job)));
-    line.send(pb::RoundOffer { round, model });
+    line.send(pb::RoundOffer {
+        round,
+        model,
+        ..pb::RoundOffer::default()
+    });
 }
 
 /// Ends a round for `a` without a result.

@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 
 use blindsum_crypto::kdf::{self, Context};
 use blindsum_crypto::roster::CertifiedRoster;
-use blindsum_encode::{EncodeError, Encoding, MetricSum, Real};
+use blindsum_encode::{EncodeError, Encoding, MetricSum, Real, VoidMetric};
 use blindsum_math::words::Words;
 
 use crate::core::plan::Plan;
@@ -231,7 +231,8 @@ impl Round {
     }
 
     /// The sums of the metrics in the result of the round, of `survivors` parties, in the order of the job. A sparse round
-    /// opens the words with `is_open`: a metric whose words are not opened is one that nobody reported.
+    /// opens the words with `is_open`: a metric whose words are not opened is one that nobody reported. A metric is void if no
+    /// parties of the protocol have its words.
     ///
     /// # Errors
     /// As [`Encoding::metric_sums`].
@@ -240,7 +241,7 @@ impl Round {
         sum: &Words,
         survivors: usize,
         is_open: impl Fn(usize) -> bool,
-    ) -> Result<Vec<MetricSum>, EncodeError> {
+    ) -> Result<Vec<Result<MetricSum, VoidMetric>>, EncodeError> {
         let total_weight = match self.is_sum() {
             true => self.encoding.total_weight(sum, survivors)?,
             false => survivors as u64,

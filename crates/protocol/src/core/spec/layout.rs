@@ -68,10 +68,10 @@ fn entry(line: &str) -> Result<(&str, u64), String> {
     let &[name, dtype, shape] = parts.as_slice() else {
         return Err(format!("{line:?} {FORM}"));
     };
-    let blank = |c: char| c.is_whitespace() || c.is_control();
-    if name.is_empty() || name.len() > MAX_ENTRY_NAME || name.contains(blank) {
+    let hidden = |c: char| c.is_whitespace() || c.is_control() || is_format(c);
+    if name.is_empty() || name.len() > MAX_ENTRY_NAME || name.contains(hidden) {
         return Err(format!(
-            "{name:?} must be a name of 1 to {MAX_ENTRY_NAME} bytes without spaces"
+            "{name:?} must be a name of 1 to {MAX_ENTRY_NAME} bytes without spaces, control and format characters"
         ));
     }
     if !DTYPES.contains(&dtype) {
@@ -93,6 +93,17 @@ fn entry(line: &str) -> Result<(&str, u64), String> {
         )
     })?;
     Ok((name, elements))
+}
+
+/// Whether a character is a format character of Unicode 16 (category Cf): it has no shape, and may turn the order of others
+/// round, so that two names look the same.
+fn is_format(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+        | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}'
+        | '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+        | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0001}'
+        | '\u{e0020}'..='\u{e007f}')
 }
 
 /// One size of a shape, written as everybody writes it.
