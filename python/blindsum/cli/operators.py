@@ -68,13 +68,25 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
         yield f"  banned: {party}{_until(until)}"
     yield f"  model version {job['model_version']}, hash {job['model_hash'][:16]}; job {job['hash'][:16]}"
     for ended in job["ended"]:
-        yield f"  {_round(ended)}"
-        for party, why in sorted(ended["lost"].items()):
-            yield f"    lost: {party}: {why}"
+        yield from ended_lines(ended)
     for order in job["orders"]:
         refused = "refused: " if order["refused"] else ""
         at, by, command = moment(order["at_ms"]), order["by"], order["command"]["command"]
         yield f"  order of {at}: {command} by {by} ({order['reason']}): {refused}{order['outcome']}"
+
+
+def ended_of(report: Mapping[str, Any]) -> dict[str, Any]:
+    """A round that is over, as ``Admin.describe`` gives it, from the report of a store."""
+    lost = {party: why for stage in report["stages"] for party, why in stage["dropped"].items()}
+    counts = {"parties": len(report["parties"]), "survivors": len(report["survivors"]), "lost": lost}
+    return {**report, "metrics": report.get("metrics", {}), **counts}
+
+
+def ended_lines(ended: Mapping[str, Any]) -> Iterator[str]:
+    """A round that is over: what came of it, and who was lost in it."""
+    yield f"  {_round(ended)}"
+    for party, why in sorted(ended["lost"].items()):
+        yield f"    lost: {party}: {why}"
 
 
 def _round(ended: Mapping[str, Any]) -> str:
