@@ -220,7 +220,9 @@ def _revoke(options: argparse.Namespace) -> int:
         ca_passphrase=passphrases.of_ca(options),
     )
     for entry in meant:
-        print(f"revoked {entry.role} {entry.name}, serial number {entry.serial}")
+        was = entry.revoked is not None
+        what = "was on the list already:" if was else "revoked"
+        print(f"{what} {entry.role} {entry.name}, serial number {entry.serial}")
     print(f"revocation list {path}: give it to every party and coordinator")
     return 0
 
@@ -266,6 +268,11 @@ def _passphrase(options: argparse.Namespace) -> int:
     if options.remove and options.new_passphrase_file is not None:
         raise ConfigError("--new-passphrase-file", "there is no new one with --remove; leave one of them out")
     old = passphrases.of_key(options, Path(options.key))
+    if options.remove and not pki.is_encrypted(options.key):
+        raise ConfigError(
+            "--remove",
+            f"key {options.key} is not encrypted, there is no passphrase to remove: leave it as it is",
+        )
     new = None
     if not options.remove:
         new = passphrases.chosen(
