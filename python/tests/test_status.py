@@ -49,3 +49,16 @@ def test_a_job_that_a_store_does_not_have_is_refused(place, tmp_path):
     for read in (stored_rounds, stored_faults, stored_versions, lambda *it: stored_model(*it, 0)):
         with pytest.raises(bs.ConfigError, match="is 'zzz', and must be one of the store's jobs: job"):
             read(store, "zzz")
+
+
+def test_a_job_that_has_failed_says_how_it_goes_on(place, tmp_path, capsys):
+    store = tmp_path / "job.sqlite"
+    limits = {"patience": 0.3, "reconnect_grace": 0.1}
+    with (
+        place.coordinator(place.spec(), store=store, limits=limits) as coordinator,
+        pytest.raises(bs.BlindsumError, match="0 parties were connected within"),
+    ):
+        list(coordinator.statuses())
+    assert main(["status", "--store", str(store)]) == 0
+    said = capsys.readouterr().out
+    assert "are needed; when that is mended: blindsum admin resume job\n" in said

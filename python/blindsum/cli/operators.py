@@ -52,7 +52,7 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
     yield summary(job)
     for name in ("held", "reason", "warning"):
         if job[name]:
-            yield f"  {name}: {job[name]}"
+            yield f"  {name}: {job[name]}{failed_advice(job) if name == 'reason' else ''}"
     for name, text in (
         ("connected", "connected"),
         ("ready", "ready"),
@@ -73,6 +73,13 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
         refused = "refused: " if order["refused"] else ""
         at, by, command = moment(order["at_ms"]), order["by"], order["command"]["command"]
         yield f"  order of {at}: {command} by {by} ({order['reason']}): {refused}{order['outcome']}"
+
+
+def failed_advice(job: Mapping[str, Any]) -> str:
+    """What an operator does about a job that has failed, behind the reason; empty where it has not."""
+    if job["state"] != "failed":
+        return ""
+    return f"; when that is mended: blindsum admin resume {job['job']}"
 
 
 def ended_of(report: Mapping[str, Any]) -> dict[str, Any]:

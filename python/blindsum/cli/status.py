@@ -6,7 +6,7 @@ import argparse
 import json
 
 from blindsum.cli.files import named
-from blindsum.cli.operators import ended_lines, ended_of
+from blindsum.cli.operators import ended_lines, ended_of, failed_advice
 from blindsum.metrics_text import metrics_text
 from blindsum.texts import counted
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         if job["held"]:
             print(f"  {job['held']}")
         if job["reason"]:
-            print(f"  failed: {job['reason']}")
+            print(f"  failed: {job['reason']}{failed_advice(job)}")
         if latest is not None and latest["state"] in ("done", "aborted") and not latest.get("unknown"):
             print("\n".join(ended_lines(ended_of(latest))))
         elif latest is not None:
