@@ -115,7 +115,8 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _until(until_ms: int | None) -> str:
-    return "" if until_ms is None else f" until {moment(until_ms)}"
+    # The party is told the same whole second, the first one in which it may come back.
+    return "" if until_ms is None else f" until {moment(-(-until_ms // 1000) * 1000)}"
 
 
 def moment(ms: int) -> str:
