@@ -1,4 +1,4 @@
-"""What `blindsum pki` and `blindsum data` say where there is nothing to do, or a name is wrong."""
+"""What commands say where there is nothing to do, or a name or number is wrong."""
 
 import pytest
 
@@ -37,3 +37,10 @@ def test_a_data_set_that_is_not_there_is_named_before_what_else_is_missing(said)
     assert status == 2
     assert "NAME: 'nosuch' must be one of " in err
     assert "--partition: must be given: one of iid, " in said("data", "mnist")[2]
+
+
+def test_a_run_to_repeat_is_named_by_its_flag(said, tmp_path):
+    (tmp_path / "report.json").write_text("{}")
+    status, _, err = said("simulate", "--repeat", "report.json:3")
+    assert status == 2
+    assert "--repeat: report.json holds one report and has no runs to choose from" in err
