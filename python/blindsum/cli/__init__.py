@@ -15,6 +15,7 @@ EXIT_SUM = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_ABORT = 3
+EXIT_PART = 3
 EXIT_INTERRUPTED = 130
 
 SUBCOMMANDS = {
@@ -43,7 +44,7 @@ SUBCOMMANDS = {
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, and name the command with its subcommand.
 
-    An option has one name: a shorter one would change its meaning once there is another option that begins so.
+    An option has one name: a shorter one would change its meaning once another option begins so.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -77,7 +78,7 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def _takes_names(self) -> bool:
-        """Whether there is an argument that takes any number of words: argparse gives it the first ones alone."""
+        """Whether an argument takes any number of words: argparse gives it the first ones alone."""
         return any(not action.option_strings and action.nargs in ("?", "*", "+") for action in self._actions)
 
     def print_help(self, file: Any = None) -> None:
