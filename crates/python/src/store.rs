@@ -26,7 +26,10 @@ pub fn stored_jobs(py: Python<'_>, store: PathBuf) -> PyResult<String> {
 /// The specification of a job of a store (JSON); `None` where the store does not have the job.
 #[pyfunction]
 pub fn stored_spec(py: Python<'_>, store: PathBuf, job: &str) -> PyResult<Option<String>> {
-    let spec = StoreReader::open(&store).or_raise(py)?.spec(job).or_raise(py)?;
+    let spec = StoreReader::open(&store)
+        .or_raise(py)?
+        .spec(job)
+        .or_raise(py)?;
     spec.map(|spec| text(&spec)).transpose()
 }
 
