@@ -22,7 +22,7 @@ def test_a_key_without_a_passphrase_has_none_to_remove(said):
     init("ca")
     status, out, err = said("pki", "passphrase", "ca/ca.key", "--remove")
     assert (status, out) == (2, "")
-    assert "key ca/ca.key is not encrypted, there is no passphrase to remove" in err
+    assert "key ca/ca.key: is not encrypted, there is no passphrase to remove" in err
 
 
 def test_a_certificate_that_is_on_the_list_is_named_so(said):

@@ -268,11 +268,6 @@ def _passphrase(options: argparse.Namespace) -> int:
     if options.remove and options.new_passphrase_file is not None:
         raise ConfigError("--new-passphrase-file", "there is no new one with --remove; leave one of them out")
     old = passphrases.of_key(options, Path(options.key))
-    if options.remove and not pki.is_encrypted(options.key):
-        raise ConfigError(
-            "--remove",
-            f"key {options.key} is not encrypted, there is no passphrase to remove: leave it as it is",
-        )
     new = None
     if not options.remove:
         new = passphrases.chosen(
