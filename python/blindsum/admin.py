@@ -7,6 +7,7 @@ from typing import Any
 
 from blindsum import _native, checks
 from blindsum.display import Shown
+from blindsum.orders import command_of
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.spec import JobSpec
 
@@ -98,14 +99,14 @@ class Admin(Shown):
 
         Raises
         ------
+        blindsum.ConfigError
+            There is no such order, it has no such argument, or a value breaks its rule.
         blindsum.OrderError
             The order was refused, and nothing was done; ``code`` says why.
         blindsum.NetworkError
             As for :meth:`jobs`.
         """
-        names = {"seconds": "for"}
-        given = {names.get(name, name): value for name, value in values.items() if value is not None}
-        return self._native.order(job, json.dumps({"command": command, **given}), reason)
+        return self._native.order(job, command_of(command, values), checks.line("reason", reason))
 
     def add(self, spec: JobSpec, reason: str) -> str:
         """Add a job, which starts from zeros or goes on from the coordinator's store.
@@ -118,7 +119,7 @@ class Admin(Shown):
         blindsum.NetworkError
             As for :meth:`jobs`.
         """
-        return self._native.add(spec.to_json(), reason)
+        return self._native.add(spec.to_json(), checks.line("reason", reason))
 
     def reload(self, reason: str) -> list[str]:
         """Make the coordinator read its files again: certificates, limits and new jobs of its configuration.
@@ -131,8 +132,9 @@ class Admin(Shown):
         Raises
         ------
         blindsum.OrderError
-            The reason is missing.
+            The reason is missing, or it was done in part: with the code ``"in-part"`` the reason of the error
+            has what was done, and what was not and why, a line each.
         blindsum.NetworkError
             As for :meth:`jobs`.
         """
-        return self._native.reload(reason).splitlines()
+        return self._native.reload(checks.line("reason", reason)).splitlines()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from blindsum import _native, checks
 from blindsum.display import Shown
 from blindsum.errors import ConfigError, ForkedError
+from blindsum.orders import command_of
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
@@ -254,10 +255,11 @@ class Coordinator(Shown):
 
         A status is plain data. In it, ``connected`` lists the parties that are connected, and
         ``min_parties`` is how many a round needs. ``lost`` lists parties whose connection was lost since
-        the latest round was offered. ``left`` says by name why parties have left by themselves and have not
-        come back; the text comes from them. ``unconfirmed`` lists survivors of the latest sum that have not
-        confirmed it. ``warning`` is what the operator must do soon, such as to renew a revocation list:
-        while it is out of date no round begins, and none counts as failed; the same if a clock is wrong.
+        the latest round was offered. ``left`` says by name why parties have left and have not come back; the
+        text comes from them, unless their certificates were revoked. ``unconfirmed`` lists survivors of the
+        latest sum that have not confirmed it. ``warning`` is what the operator must do soon, such as to renew
+        a revocation list: while it is out of date no round begins, and none counts as failed; the same if a
+        clock is wrong.
         ``key_exchange`` is that of TLS on the connection of each party and other server, as in
         ``X25519MLKEM768``. ``blocked`` says for whom or what the job waits after a round without a result,
         or before a round can end; ``warning`` has it, too. ``held`` says why operators let no round begin, as
@@ -321,7 +323,7 @@ class Coordinator(Shown):
         blindsum.OrderError
             The job is paused already, or is over.
         """
-        return self._order(reason, command="pause")
+        return self._order("pause", reason)
 
     def resume(self, reason: str) -> str:
         """Go on with a job that was paused, or that has failed and whose coordinator still runs.
@@ -331,7 +333,7 @@ class Coordinator(Shown):
         blindsum.OrderError
             The job is neither paused nor has failed.
         """
-        return self._order(reason, command="resume")
+        return self._order("resume", reason)
 
     def extend(
         self,
@@ -349,16 +351,17 @@ class Coordinator(Shown):
 
         Raises
         ------
+        blindsum.ConfigError
+            A value breaks a rule.
         blindsum.OrderError
-            A value breaks a rule, as if more rounds are done already, or nothing would change.
+            More rounds are done already, or nothing would change.
         """
-        terms: dict[str, float | None] = {
-            "rounds": rounds,
+        deadlines = {
             "join_deadline": join_deadline,
             "stage_deadline": stage_deadline,
             "input_deadline": input_deadline,
         }
-        return self._order(reason, command="extend", **{k: v for k, v in terms.items() if v is not None})
+        return self._order("extend", reason, rounds=rounds, **deadlines)
 
     def end(self, reason: str) -> str:
         """Finish the round under way; the job is done then, whatever rounds were left.
@@ -368,7 +371,7 @@ class Coordinator(Shown):
         blindsum.OrderError
             The job is over.
         """
-        return self._order(reason, command="end")
+        return self._order("end", reason)
 
     def ban(self, party: str, reason: str, *, seconds: float | None = None) -> str:
         """Leave a party out, for so many seconds or until :meth:`unban`.
@@ -378,11 +381,12 @@ class Coordinator(Shown):
 
         Raises
         ------
+        blindsum.ConfigError
+            ``seconds`` is no number of seconds.
         blindsum.OrderError
-            A value breaks a rule.
+            ``party`` is no name that a certificate can have.
         """
-        duration = {} if seconds is None else {"for": seconds}
-        return self._order(reason, command="ban", party=party, **duration)
+        return self._order("ban", reason, party=party, seconds=seconds)
 
     def unban(self, party: str, reason: str) -> str:
         """Let a party in again.
@@ -392,10 +396,10 @@ class Coordinator(Shown):
         blindsum.OrderError
             It is not banned.
         """
-        return self._order(reason, command="unban", party=party)
+        return self._order("unban", reason, party=party)
 
-    def _order(self, reason: str, **command: str | float) -> str:
-        return self._native.order(json.dumps(command), reason)
+    def _order(self, command: str, reason: str, **values: object) -> str:
+        return self._native.order(command_of(command, values), checks.line("reason", reason))
 
     @property
     def model(self) -> Array | None:

@@ -279,14 +279,15 @@ class StoreError(BlindsumError):
 
 
 class OrderError(BlindsumError):
-    """An order to a coordinator was refused, and nothing was done.
+    """An order to a coordinator was refused, and nothing was done, unless ``code`` is ``"in-part"``.
 
     Attributes
     ----------
     code : str
         Why: ``"unknown-job"``, ``"stopping"`` (the coordinator stops), ``"state"`` (the job is done or has
-        failed), ``"unchanged"`` (it is so already), ``"value"`` (a value breaks a rule), or
-        ``"not-recorded"`` (the store cannot be written).
+        failed), ``"unchanged"`` (it is so already), ``"value"`` (a value breaks a rule),
+        ``"not-recorded"`` (the store cannot be written), or ``"in-part"`` (:meth:`Admin.reload` has taken
+        over a part of the configuration: ``reason`` says what, and what it has not, a line each).
     reason : str
         The same in words, with what to do.
     """

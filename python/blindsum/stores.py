@@ -41,10 +41,14 @@ def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, 
 
     Raises
     ------
+    blindsum.ConfigError
+        The store has no such job.
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
     rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(checks.stored(store), job, most))
+    if not rounds:
+        _known(store, job)
     return rounds
 
 
@@ -60,9 +64,19 @@ def stored_spec(store: AnyPath, job: str) -> JobSpec:
     """
     text = _native.stored_spec(checks.stored(store), job)
     if text is None:
-        names = ", ".join(one["job"] for one in stored_jobs(store)) or "it has none"
-        raise ConfigError("job", f"is {job!r}, and must be one of the store's jobs: {names}")
+        raise _unknown(store, job)
     return JobSpec.from_dict(json.loads(text))
+
+
+def _known(store: AnyPath, job: str) -> None:
+    """Refuse a job that the store does not have: nothing of it is there, not even a round."""
+    if _native.stored_spec(checks.stored(store), job) is None:
+        raise _unknown(store, job)
+
+
+def _unknown(store: AnyPath, job: str) -> ConfigError:
+    names = ", ".join(one["job"] for one in stored_jobs(store)) or "it has none"
+    return ConfigError("job", f"is {job!r}, and must be one of the store's jobs: {names}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +108,15 @@ def stored_faults(store: AnyPath, job: str) -> list[StoredFault]:
 
     Raises
     ------
+    blindsum.ConfigError
+        The store has no such job.
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    return _native.stored_faults(checks.stored(store), job)
+    faults = _native.stored_faults(checks.stored(store), job)
+    if not faults:
+        _known(store, job)
+    return faults
 
 
 def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
@@ -107,12 +126,17 @@ def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
 
     Raises
     ------
+    blindsum.ConfigError
+        The store has no such job.
     blindsum.HiddenModelError
         The coordinator never had it: if :attr:`JobSpec.hides_sum`, only the parties have it.
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    return _native.stored_model(checks.stored(store), job, version)
+    model = _native.stored_model(checks.stored(store), job, version)
+    if model is None:
+        _known(store, job)
+    return model
 
 
 def stored_best_model(store: AnyPath, job: str) -> tuple[dict[str, Any], Array]:
@@ -151,10 +175,15 @@ def stored_versions(store: AnyPath, job: str) -> list[int]:
 
     Raises
     ------
+    blindsum.ConfigError
+        The store has no such job.
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    return _native.stored_versions(checks.stored(store), job)
+    versions = _native.stored_versions(checks.stored(store), job)
+    if not versions:
+        _known(store, job)
+    return versions
 
 
 def back_up(store: AnyPath, to: AnyPath) -> None:

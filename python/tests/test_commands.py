@@ -414,7 +414,7 @@ def test_orders_to_a_running_coordinator(place, tmp_path, capsys):
             assert status_of(*words) == status, words
             assert said in capsys.readouterr().err
         assert status_of("admin", "drain", *why) == 0
-        assert "every job ends its round" in capsys.readouterr().out
+        assert "the coordinator stops then" in capsys.readouterr().out
         assert [status["state"] for status in coordinator.statuses()][-1] == "done"
 
 

@@ -1,5 +1,6 @@
 """``blindsumd`` as the wheel has it. The daemon itself is tested in Rust, with the program of this name."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import blindsum as bs
+from blindsum import pki
+from blindsum.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-c", "import sys; from blindsum.daemon import main; sys.exit(main())"]
@@ -74,3 +77,39 @@ def test_it_runs_until_it_is_stopped(configuration, end):
         assert f'signal="{end.name}"' in log
     finally:
         process.kill()
+
+
+def test_a_reload_that_is_done_in_part_says_what_was_not(place, configuration, capsys):
+    pki.issue(place.folder, "olga-reload", operator=True)
+    process = subprocess.Popen(
+        [*COMMAND, "--config", configuration, "--set", "admin=127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        line = next(line for line in process.stderr if "operators are let in" in line)
+        port = re.search(r"127\.0\.0\.1:(\d+)", line)[1]
+        files = ["--identity", str(place.folder / "olga-reload"), "--ca", str(place.folder / "ca.pem")]
+        words = ["admin", "reload", "--reason", "new files", "--at", f"https://localhost:{port}", *files]
+        assert main(words) == 0
+        assert "not done" not in capsys.readouterr().out
+        with configuration.open("a") as file:
+            file.write("\nthis is no TOML\n")
+        assert main(words) == 3
+        said = capsys.readouterr()
+        done, not_done = said.out.splitlines()
+        assert done == "certificate, key, CA and revocation list were read again"
+        assert not_done.startswith("not done: limits and jobs stay as they are: ")
+        assert said.err.startswith("blindsum: reload was done in part: ")
+        process.send_signal(signal.SIGTERM)
+        log = process.communicate(timeout=60)[1]
+        assert "order refused" not in log
+        line = next(line for line in log.splitlines() if "ordered, and done in part" in line)
+        assert "WARN" in line
+        assert "not done: limits" in line
+    finally:
+        process.kill()
+
+
+def test_without_arguments_it_says_where_the_configuration_is_named():
+    refused = daemon()
+    assert refused.returncode == 2
+    assert "--config FILE" in refused.stderr

@@ -150,10 +150,13 @@ def test_a_program_orders_its_coordinator(place, partner, tmp_path):
             lambda: coordinator.unban("a", "it was never banned"),
             lambda: coordinator.extend("nothing"),
             lambda: coordinator.ban("a", "", seconds=3.0),
-            lambda: coordinator.ban("a", "for no time", seconds=-1.0),
         ):
             with pytest.raises(bs.OrderError):
                 refused_order()
+        with pytest.raises(bs.ConfigError, match=r"seconds: -1\.0 must be a number from 0"):
+            coordinator.ban("a", "for no time", seconds=-1.0)
+        with pytest.raises(bs.ConfigError, match=r"rounds: -1 must be a whole number from 0 \(without end\)"):
+            coordinator.extend("less than nothing", rounds=-1)
     with pytest.raises(bs.OrderError) as refused:
         coordinator.resume("too late")
     assert refused.value.code == "stopping"

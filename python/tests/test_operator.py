@@ -78,7 +78,8 @@ def test_a_party_that_is_revoked_hears_it_and_gets_no_further_model(place, other
             pki.revoke(other, [place.folder / "bad.pem"])
             with pytest.raises(bs.NetworkError, match=r"does not accept this party's certificate.*revoked"):
                 job.next_round(timeout=30)
-            assert any(not status["connected"] for status in statuses)
+            gone = next(status for status in statuses if not status["connected"] and status["left"])
+            assert gone["left"] == {"bad": "its certificate is revoked"}
         coordinator.stop()
 
 

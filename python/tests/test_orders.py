@@ -52,8 +52,11 @@ def test_an_operator_s_orders_reach_a_coordinator_that_was_started_again(place, 
     with place.coordinator(place.spec(), **options):
         assert "olga" in admin.describe("job")["held"]
         admin.order("job", "resume", "it is over")
-        with pytest.raises(bs.OrderError, match="certificate"):
-            admin.order("job", "ban", "why not", party="a\x1b[2Jb")
+        for name in ("a\x1b[2Jb", "bad name", "a" * 5000):
+            with pytest.raises(bs.OrderError, match=r"ban: party: name .* labels of \[a-z0-9-\]"):
+                admin.order("job", "ban", "why not", party=name)
+        with pytest.raises(bs.OrderError, match="reason: has a line break"):
+            admin.order("job", "pause", "one\ntwo")
 
 
 def test_serve_says_that_operators_hold_the_job():
@@ -97,6 +100,25 @@ def test_a_job_that_operators_hold_is_not_ready(place, partner):
         coordinator.end("enough")
         for party in parties:
             party.wait()
+
+
+def test_a_paused_job_misses_no_parties(place):
+    with place.coordinator(place.spec(), metrics="127.0.0.1:0") as coordinator:
+        assert "too few parties are connected" in answer(coordinator.metrics, "/readyz/job")[1]
+        coordinator.pause("maintenance")
+        first = answer(coordinator.metrics, "/readyz/job")[1].splitlines()[0]
+        assert first.startswith("not ready: operators let no round begin")
+
+
+def test_one_address_is_for_one_setting(place):
+    with pytest.raises(bs.ConfigError, match=r'admin: "127\.0\.0\.1:19443" is the address of listen too'):
+        bs.Coordinator(
+            place.spec(),
+            identity=place.folder / "agg",
+            ca=place.folder,
+            listen="127.0.0.1:19443",
+            admin="127.0.0.1:19443",
+        )
 
 
 def test_orders_that_are_refused_are_in_the_audit_trail(place, tmp_path):

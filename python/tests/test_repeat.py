@@ -205,7 +205,7 @@ def test_updates_that_were_given_are_given_again(report):
     path, _ = report(spec)
     with pytest.raises(bs.InputError, match="is of random updates; leave updates and weights out"):
         bs.simulate_again(path, updates=updates)
-    with pytest.raises(bs.ConfigError, match=r"row: .* holds one report and has no rows"):
+    with pytest.raises(bs.ConfigError, match=r"row: .* holds one report and has no runs"):
         bs.simulate_again(path, 1)
 
 

@@ -149,7 +149,7 @@ impl Program {
     fn metrics(&self, metrics: Option<&str>) -> Result<Option<String>, Failure> {
         match (metrics, &self.health) {
             (Some(_), Some(_)) => Err(Failure::Program {
-                field: "health",
+                field: "program.health",
                 rule: "is the old name of metrics, which is given too: leave program.health out"
                     .into(),
             }),
@@ -211,5 +211,6 @@ mod tests {
         let table: toml::Table = "log_levle = 'info'".parse().unwrap();
         let error = Program::read(&table).unwrap_err().to_string();
         assert!(error.contains("log_levle"), "{error}");
+        assert!(error.starts_with("program: "), "{error}");
     }
 }

@@ -25,7 +25,7 @@ mod signals;
 use std::ffi::OsString;
 
 use blindsum_monitor::service::Notices;
-use blindsum_net::coordinator::ConfigFile;
+use blindsum_net::coordinator::{ConfigFile, check_apart};
 use blindsum_net::{JobError, NetError};
 use clap::Parser;
 use tokio::runtime::Runtime;
@@ -59,7 +59,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
 enum Failure {
     #[error(transparent)]
     Net(#[from] NetError),
-    #[error("program.{field}: {rule}")]
+    #[error("{field}: {rule}")]
     Program { field: &'static str, rule: String },
     #[error("{0}")]
     System(#[from] std::io::Error),
@@ -100,6 +100,12 @@ fn run(args: Args, runtime: &Runtime, mut stops: Stops, hangup: Signal) -> Resul
     let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
     let program = args::Program::read(&file.program)?;
     let shown = program.shown(&file)?;
+    check_apart(&[
+        ("listen", Some(&file.listen)),
+        ("admin", file.admin.as_deref()),
+        ("metrics", shown.metrics.as_deref()),
+        ("dashboard", shown.dashboard.as_deref()),
+    ])?;
     let role = Role::load(file.clone())?;
     logs::start(&program)?;
     program.warn_of_old_words();

@@ -65,7 +65,9 @@ pub(crate) fn ready_job(watched: &Watched, name: &str) -> Option<Health> {
             status.reason
         ));
     }
-    if status.state == JobState::Running && status.connected.len() < status.min_parties {
+    let has_too_few = status.connected.len() < status.min_parties;
+    // Where operators let no round begin, parties are not missed.
+    if status.state == JobState::Running && status.held.is_empty() && has_too_few {
         wrong.push("too few parties are connected".into());
     }
     if status.state == JobState::Running && !status.held.is_empty() {

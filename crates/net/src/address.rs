@@ -102,6 +102,26 @@ fn written(host: &str) -> String {
     }
 }
 
+/// Checks that no two settings name one address to listen on; port 0 is another port each time.
+///
+/// # Errors
+/// The later one of two settings with one address.
+pub fn check_apart(addresses: &[(&str, Option<&str>)]) -> Result<(), NetError> {
+    let given = addresses
+        .iter()
+        .filter_map(|(field, address)| Some((*field, (*address)?)))
+        .filter(|(_, address)| !address.ends_with(":0"));
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for (field, address) in given {
+        if let Some((first, _)) = seen.iter().find(|(_, other)| *other == address) {
+            let rule = format!("{address:?} is the address of {first} too: give each its own port");
+            return Err(NetError::config(field, rule));
+        }
+        seen.push((field, address));
+    }
+    Ok(())
+}
+
 /// Checks that an address to listen on has a host and a port. Whether this machine has the address turns out when it is
 /// used.
 ///
@@ -135,6 +155,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn one_address_is_for_one_setting() {
+        let (one, any) = (Some("127.0.0.1:9443"), Some("127.0.0.1:0"));
+        check_apart(&[
+            ("listen", one),
+            ("admin", None),
+            ("metrics", any),
+            ("dashboard", any),
+        ])
+        .unwrap();
+        let error = check_apart(&[("listen", one), ("admin", None), ("metrics", one)]).unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.contains("metrics: \"127.0.0.1:9443\" is the address of listen too"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn a_url_is_a_host_and_a_port() {

@@ -252,12 +252,17 @@ impl Target {
         let whom = self.whom();
         let certificate = match error {
             rustls::Error::InvalidCertificate(certificate) => certificate,
-            rustls::Error::InvalidMessage(_) => return "what answers there speaks no TLS".into(),
+            rustls::Error::InvalidMessage(_) => {
+                return "what answers there speaks no TLS: check host and port".into();
+            }
             other => return words(other),
         };
         match certificate {
             C::UnknownIssuer | C::BadSignature => {
-                format!("the {whom}'s certificate is not signed by the CA that is trusted here")
+                format!(
+                    "the {whom}'s certificate is not signed by the CA that is trusted here: ask who runs the job for \
+                     its CA certificate, or check host and port"
+                )
             }
             C::Revoked => format!("the {whom}'s certificate is revoked"),
             C::InvalidPurpose | C::InvalidPurposeContext { .. } if self.role == Some(Role::Server) => {

@@ -16,7 +16,7 @@ pub fn io_words(error: &io::Error) -> String {
         K::AlreadyExists => "it exists already",
         K::IsADirectory => "it is a folder",
         K::NotADirectory => "a part of its path is no folder",
-        K::StorageFull | K::QuotaExceeded => "there is no room left on the disk",
+        K::StorageFull | K::QuotaExceeded => "there is no room left on the disk: make room there",
         K::ReadOnlyFilesystem => "the disk is read-only",
         K::ConnectionRefused => "nothing listens there: start it, or correct host and port",
         K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe => {
@@ -34,7 +34,7 @@ pub fn io_words(error: &io::Error) -> String {
     };
     let is_closed = matches!(
         error.kind(),
-        K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe
+        K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe | K::UnexpectedEof
     );
     match error.raw_os_error() {
         // An error that was made here has words of its own; a library's of a connection are not shown.
@@ -184,6 +184,8 @@ mod tests {
         }
         let own = io::Error::other("a sum has more than 64 bits");
         assert_eq!(io_words(&own), "a sum has more than 64 bits");
+        let cut = io::Error::new(io::ErrorKind::UnexpectedEof, "tls handshake eof");
+        assert_eq!(io_words(&cut), "it ends too early");
     }
 
     #[test]

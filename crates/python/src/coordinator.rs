@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use blindsum_monitor::{Settings, Shown};
 use blindsum_net::coordinator::{self, Choice, Config, Control, JobConfig};
-use blindsum_net::orders::{Command, Order};
+use blindsum_net::orders::{Command, Order, OrderError};
 use blindsum_net::report::JobStatus;
 use blindsum_net::{Limits, Membership, NetError, Reload, Room, Task};
 use pyo3::exceptions::PyRuntimeError;
@@ -93,6 +93,13 @@ pub fn serve(
         dashboard,
         dashboard_token_file,
     };
+    coordinator::check_apart(&[
+        ("listen", Some(&listen)),
+        ("admin", admin.as_deref()),
+        ("metrics", settings.metrics.as_deref()),
+        ("dashboard", settings.dashboard.as_deref()),
+    ])
+    .or_raise(py)?;
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
     let job = read_job(spec).or_raise(py)?;
@@ -269,8 +276,9 @@ impl Coordinator {
     /// Orders something of the job, a command as JSON; gives what was done, for people.
     fn order(&self, py: Python<'_>, command: &str, reason: String) -> PyResult<String> {
         self.home.check(py, COORDINATOR)?;
-        let (command, job) = (read_command(command), self.job.clone());
-        let command = command.map_err(|error| raise(py, "OrderError", ("value", error)))?;
+        let refused =
+            |error: OrderError| raise(py, "OrderError", (error.code(), error.to_string()));
+        let (command, job) = (Command::read(command).map_err(refused)?, self.job.clone());
         let order = Order {
             command,
             by: PROGRAM.into(),
@@ -284,9 +292,7 @@ impl Coordinator {
         };
         let given = move || runtime.block_on(control.order(&job, order));
         let outcome = abandonable(py, given)?;
-        let outcome =
-            outcome.map_err(|error| raise(py, "OrderError", (error.code(), error.to_string())))?;
-        Ok(outcome.to_string())
+        Ok(outcome.map_err(refused)?.to_string())
     }
 
     /// Lets the round under way end, begins none, and ends; `next_status` says when that is done. Returns at once.
@@ -309,10 +315,6 @@ fn read_choice(name: &str) -> Result<Choice, String> {
     let json = serde_json::Value::String(name.into());
     serde_json::from_value(json)
         .map_err(|_| format!("{name:?} must be \"first\", \"turns\" or \"random\""))
-}
-
-fn read_command(json: &str) -> Result<Command, String> {
-    serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
 /// A value as JSON.

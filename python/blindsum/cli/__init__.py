@@ -15,6 +15,7 @@ EXIT_SUM = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_ABORT = 3
+EXIT_PART = 3
 EXIT_INTERRUPTED = 130
 
 SUBCOMMANDS = {
@@ -41,14 +42,33 @@ SUBCOMMANDS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line, and name the command with its subcommand."""
+    """An argument parser whose errors are one line, and name the command with its subcommand.
+
+    An option has one name: a shorter one would change its meaning once another option begins so.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"allow_abbrev": False} | options)
+        self._is_intermixing = False
 
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse, and refuse words that are left over here, where the subcommand is known."""
+        """Parse, and refuse words that are left over here, where the subcommand is known.
+
+        Names may stand before options, behind them and between them.
+        """
         words = list(sys.argv[1:] if args is None else args)
-        found, rest = super().parse_known_args(words, namespace)
+        if self._is_intermixing:
+            return super().parse_known_args(words, namespace)
+        if self._takes_names() and "--" not in words:
+            self._is_intermixing = True
+            try:
+                found, rest = self.parse_known_intermixed_args(words, namespace)
+            finally:
+                self._is_intermixing = False
+        else:
+            found, rest = super().parse_known_args(words, namespace)
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         for word in words[: words.index("--")] if "--" in words else words:
@@ -56,6 +76,10 @@ class Parser(argparse.ArgumentParser):
             if word.startswith("--") and word.endswith("=--"):
                 self.error(f"argument {word.removesuffix('=--')}: '--' must not be its value")
         return found, rest
+
+    def _takes_names(self) -> bool:
+        """Whether an argument takes any number of words: argparse gives it the first ones alone."""
+        return any(not action.option_strings and action.nargs in ("?", "*", "+") for action in self._actions)
 
     def print_help(self, file: Any = None) -> None:
         """Print the help, and fail where it cannot be written: argparse would end as if it had been."""

@@ -35,7 +35,7 @@ Each order is recorded in the coordinator's store with the operator's name, the 
 See docs/operating.md.
 
 exit status: 0 done, 1 the order was refused and nothing was done, or the coordinator was not reached, 2 wrong
-arguments or credentials
+arguments or credentials, 3 `reload` was done in part: the lines that begin with "not done:" say what was not
 """
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -66,7 +66,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     end.set_defaults(values=())
 
     extend = _order(actions, "extend", "give a job more rounds or other deadlines")
-    extend.add_argument("--rounds", type=int, metavar="N", help="rounds in all; 0: until it is stopped")
+    extend.add_argument("--rounds", type=_rounds, metavar="N", help="rounds in all; 0: until it is stopped")
     for name, text in (
         ("join", "that a round waits for parties"),
         ("stage", "that a stage waits for answers"),
@@ -149,6 +149,14 @@ def duration(text: str) -> float:
     return float(found[1]) * UNITS[found[2] or "s"]
 
 
+def _rounds(text: str) -> int | str:
+    """A whole number; what else it may not be is said with the other rules of an order."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
 def _order(actions: Any, command: str, text: str, *arguments: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(command, help=text)
     parser.add_argument("job", metavar="NAME")
@@ -165,8 +173,13 @@ def _add_reason(parser: argparse.ArgumentParser) -> None:
 
 
 def _ordered(options: argparse.Namespace) -> int:
+    from blindsum.cli.flags import named_as_flags
+
     values = {name: getattr(options, name) for name in options.values}
-    print(connected(options).order(options.job, options.command, options.reason, **values))
+    admin = connected(options)
+    flags = ("rounds", "join_deadline", "stage_deadline", "input_deadline", "within", "reason")
+    with named_as_flags(*flags, seconds="--for", party="PARTY"):
+        print(admin.order(options.job, options.command, options.reason, **values))
     return 0
 
 
@@ -177,7 +190,21 @@ def _add(options: argparse.Namespace) -> int:
 
 
 def _reload(options: argparse.Namespace) -> int:
-    for line in connected(options).reload(options.reason):
+    from blindsum.cli import EXIT_PART
+    from blindsum.cli.console import note
+    from blindsum.errors import OrderError
+
+    try:
+        lines = connected(options).reload(options.reason)
+    except OrderError as error:
+        if error.code != "in-part":
+            raise
+        print(error.reason)
+        note(
+            "blindsum: reload was done in part: mend what stands behind `not done:`, and reload again", "WARN"
+        )
+        return EXIT_PART
+    for line in lines:
         print(line)
     return 0
 

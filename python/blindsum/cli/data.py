@@ -33,14 +33,17 @@ MAX_ROWS = 20
 """Parties that the table shows."""
 
 
+FORMS = "iid, dirichlet:ALPHA, skewed:SHARE, shards:COUNT or by-user"
+"""How examples may be dealt."""
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Deal the examples of a data set to parties."
     parser.epilog = EXAMPLES
     parser.add_argument("name", nargs="?", metavar="NAME", help="the data set; --list shows all")
     parser.add_argument("--list", action="store_true", help="show the data sets that can be read")
-    text = "iid, dirichlet:ALPHA, skewed:SHARE, shards:COUNT or by-user"
-    parser.add_argument("--partition", metavar="FORM", help=text)
+    parser.add_argument("--partition", metavar="FORM", help=FORMS)
     text = "how many parties there are (by-user: default one for each user)"
     parser.add_argument("--parties", type=int, metavar="N", help=text)
     parser.add_argument("--out", type=named, metavar="DIR", help="folder of the files, without parties yet")
@@ -58,12 +61,24 @@ def run(options: argparse.Namespace) -> int:
     if options.list:
         _list(options.json)
         return EXIT_SUM
-    for field, value in (("NAME", options.name), ("--partition", options.partition), ("--out", options.out)):
-        if value is None:
-            raise ConfigError(field, "must be given; `blindsum data --list` shows the data sets")
+    _check_name(options.name)
+    if options.partition is None:
+        raise ConfigError("--partition", f"must be given: one of {FORMS}")
+    if options.out is None:
+        raise ConfigError("--out", "must be given: the folder of the files")
     with named_as_flags("partition", "parties", "seed", "minimum", "folder", name="NAME"):
         _make(options)
     return EXIT_SUM
+
+
+def _check_name(name: str | None) -> None:
+    from blindsum.learning.data import SOURCES
+
+    names = f"one of {', '.join(SOURCES)}; `blindsum data --list` says what they are"
+    if name is None:
+        raise ConfigError("NAME", f"must be given: {names}")
+    if name not in SOURCES:
+        raise ConfigError("NAME", f"{name!r} must be {names}")
 
 
 def _list(as_json: bool) -> None:

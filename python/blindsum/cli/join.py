@@ -330,8 +330,11 @@ class _Told:
 class TrainingError(Exception):
     """The user's function raised in a round; its traceback has been printed."""
 
-    def __init__(self, number: int, cause: Exception) -> None:
-        super().__init__(f"the training function raised {type(cause).__name__}: {cause}")
+    def __init__(self, number: int, cause: Exception | SystemExit) -> None:
+        what = f"raised {type(cause).__name__}: {cause}"
+        if isinstance(cause, SystemExit):
+            what = f"ended the process with sys.exit({cause.code!r}): raise an error, or return None to skip"
+        super().__init__(f"the training function {what}")
         self.number = number
         self.cause = cause
 
@@ -350,6 +353,8 @@ def _submit(current: Round, train: Callable[..., Any], told: _Told) -> bool:
             return _sits_out(current, error, told)
         # The one traceback that a user wants to see: the one of the user's own function.
         console.note(traceback.format_exc().rstrip(), "ERROR")
+        raise TrainingError(current.number, error) from error
+    except SystemExit as error:
         raise TrainingError(current.number, error) from error
     try:
         update, weight, metrics = _update_of(step)

@@ -52,7 +52,7 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
     yield summary(job)
     for name in ("held", "reason", "warning"):
         if job[name]:
-            yield f"  {name}: {job[name]}"
+            yield f"  {name}: {job[name]}{failed_advice(job) if name == 'reason' else ''}"
     for name, text in (
         ("connected", "connected"),
         ("ready", "ready"),
@@ -70,13 +70,32 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
     if job.get("best"):
         yield f"  {best_text(job['best'])}"
     for ended in job["ended"]:
-        yield f"  {_round(ended)}"
-        for party, why in sorted(ended["lost"].items()):
-            yield f"    lost: {party}: {why}"
+        yield from ended_lines(ended)
     for order in job["orders"]:
         refused = "refused: " if order["refused"] else ""
         at, by, command = moment(order["at_ms"]), order["by"], order["command"]["command"]
         yield f"  order of {at}: {command} by {by} ({order['reason']}): {refused}{order['outcome']}"
+
+
+def failed_advice(job: Mapping[str, Any]) -> str:
+    """What an operator does about a job that has failed, behind the reason; empty where it has not."""
+    if job["state"] != "failed":
+        return ""
+    return f"; when that is mended: blindsum admin resume {job['job']}"
+
+
+def ended_of(report: Mapping[str, Any]) -> dict[str, Any]:
+    """A round that is over, as ``Admin.describe`` gives it, from the report of a store."""
+    lost = {party: why for stage in report["stages"] for party, why in stage["dropped"].items()}
+    counts = {"parties": len(report["parties"]), "survivors": len(report["survivors"]), "lost": lost}
+    return {**report, "metrics": report.get("metrics", {}), **counts}
+
+
+def ended_lines(ended: Mapping[str, Any]) -> Iterator[str]:
+    """A round that is over: what came of it, and who was lost in it."""
+    yield f"  {_round(ended)}"
+    for party, why in sorted(ended["lost"].items()):
+        yield f"    lost: {party}: {why}"
 
 
 def _round(ended: Mapping[str, Any]) -> str:
@@ -98,7 +117,8 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _until(until_ms: int | None) -> str:
-    return "" if until_ms is None else f" until {moment(until_ms)}"
+    # The party is told the same whole second, the first one in which it may come back.
+    return "" if until_ms is None else f" until {moment(-(-until_ms // 1000) * 1000)}"
 
 
 def moment(ms: int) -> str:

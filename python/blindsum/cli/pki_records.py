@@ -220,7 +220,9 @@ def _revoke(options: argparse.Namespace) -> int:
         ca_passphrase=passphrases.of_ca(options),
     )
     for entry in meant:
-        print(f"revoked {entry.role} {entry.name}, serial number {entry.serial}")
+        was = entry.revoked is not None
+        what = "was on the list already:" if was else "revoked"
+        print(f"{what} {entry.role} {entry.name}, serial number {entry.serial}")
     print(f"revocation list {path}: give it to every party and coordinator")
     return 0
 

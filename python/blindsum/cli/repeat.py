@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
+from blindsum.cli.flags import named_as_flags
 from blindsum.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ def repeat(options: argparse.Namespace, given: Sequence[str]) -> int:
     if given:
         raise ConfigError("--repeat", f"the file has the whole simulation: leave {' and '.join(given)} out")
     path, row = file_and_row(options.repeat)
-    with console.progress("simulating", 1, quiet=options.json) as bar:
+    with (
+        console.progress("simulating", 1, quiet=options.json) as bar,
+        named_as_flags(row="--repeat", path="--repeat"),
+    ):
         found = simulate_again(
             path, row, threads=options.threads, progress=lambda _done, _total, text: bar.update(0, text)
         )

@@ -24,11 +24,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Check a job file, and print the complete job with its hash."
     parser.epilog = EXAMPLES
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("job", nargs="?", type=named, metavar="JOB", help="a job file, TOML or JSON")
-    what.add_argument("--schema", action="store_true", help="print the JSON schema of job files")
+    parser.add_argument("job", nargs="?", type=named, metavar="JOB", help="a job file, TOML or JSON")
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of job files")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,9 +36,13 @@ def run(options: argparse.Namespace) -> int:
     from blindsum.cli.jobs import spec_from_file
     from blindsum.texts import counted
 
+    if options.schema and options.job is not None:
+        options.usage("argument --schema: not allowed with argument JOB")
     if options.schema:
         print(json.dumps(json.loads(_native.job_schema()), indent=2, ensure_ascii=False))
         return EXIT_SUM
+    if options.job is None:
+        options.usage("one of the arguments JOB --schema is required")
     spec = spec_from_file(options.job, "JOB")
     if options.json:
         numbers = ("quorum", "least_roster", "dropouts", "tolerated")

@@ -6,6 +6,7 @@ import argparse
 import json
 
 from blindsum.cli.files import named
+from blindsum.cli.operators import ended_lines, ended_of, failed_advice
 from blindsum.metrics_text import best_text, metrics_text
 from blindsum.texts import counted
 
@@ -54,12 +55,15 @@ def run(options: argparse.Namespace) -> int:
         if job["held"]:
             print(f"  {job['held']}")
         if job["reason"]:
-            print(f"  {'done' if job['state'] == 'done' else 'failed'}: {job['reason']}")
-        if latest is not None:
+            what = "done" if job["state"] == "done" else "failed"
+            print(f"  {what}: {job['reason']}{failed_advice(job)}")
+        if latest is not None and latest["state"] in ("done", "aborted") and not latest.get("unknown"):
+            print("\n".join(ended_lines(ended_of(latest))))
+        elif latest is not None:
             reason = f": {latest['reason']}" if latest["reason"] else ""
             parties = f", {counted(len(latest['parties']), 'party')}" if latest["parties"] else ""
             print(f"  round {latest['number']}: {latest['state']}{reason}{parties}")
-        if job["metrics"]:
+        if job["metrics"] and (latest is None or job["metrics"]["round"] != latest["number"]):
             print(f"  metrics of round {job['metrics']['round']}: {metrics_text(job['metrics']['metrics'])}")
         if job.get("best"):
             print(f"  {best_text(job['best'])}")

@@ -139,7 +139,10 @@ def simulate_again(
     file = Path(checks.path("path", path))
     if file.suffix.lower() == ".json":
         if row is not None:
-            raise ConfigError("row", f"{file} holds one report and has no rows: leave the row out")
+            raise ConfigError(
+                "row",
+                f"{file} holds one report and has no runs to choose from: leave the number of the run out",
+            )
         return _report_again(_read_report(file), file, updates, weights, threads, progress)
     if updates is not None or weights is not None:
         raise InputError(f"updates: the runs of {file} have random ones; leave updates and weights out")

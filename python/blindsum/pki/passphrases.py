@@ -63,10 +63,14 @@ def change_passphrase(key_file: AnyPath, old: str | None, new: str | None) -> Pa
     Raises
     ------
     blindsum.IdentityError
-        The passphrase is wrong, or the file holds no private key.
+        The passphrase is wrong, there is none to take off, or the file holds no private key.
     """
     path = Path(checks.path("key_file", key_file))
     plain = plain_key(path, old)
+    if new is None and not is_encrypted(path):
+        raise IdentityError(
+            f"key {path}: is not encrypted, there is no passphrase to remove; leave it as it is"
+        )
     replace(path, plain if new is None else encrypted(plain, new))
     return path
 

@@ -1,5 +1,6 @@
 //! What an operator may order, and which values that takes.
 
+use blindsum_crypto::certificate::check_name;
 use serde::{Deserialize, Serialize};
 
 use super::{OrderError, Terms};
@@ -74,7 +75,6 @@ impl Command {
         }
     }
 
-    /// Checks its values.
     /// The party that is banned.
     pub(crate) fn bans(&self) -> Option<&str> {
         match self {
@@ -83,18 +83,22 @@ impl Command {
         }
     }
 
+    /// Checks its values.
     pub(super) fn check(&self) -> Result<(), OrderError> {
         match self {
             Self::Drain { within } => self.check_seconds("within", *within),
             Self::Ban { seconds, party } => {
-                self.check_party(party)?;
+                // A ban of a name that no certificate can have would wait for ever.
+                if let Err(error) = check_name(party) {
+                    return self.refused("party", error.to_string());
+                }
                 self.check_seconds("for", *seconds)
             }
             Self::Unban { party } => self.check_party(party),
             Self::Extend(change) => {
                 if *change == Change::default() {
                     let rule = "name at least one of rounds, join_deadline, stage_deadline, input_deadline";
-                    return self.refused("extend", rule.into());
+                    return self.refused("values", rule.into());
                 }
                 self.check_seconds("join_deadline", change.join_deadline)?;
                 self.check_seconds("stage_deadline", change.stage_deadline)?;
@@ -212,6 +216,13 @@ mod tests {
             ban.starts_with("ban: for: is -1 s and must be above 0"),
             "{ban}"
         );
+        for party in ["bad name", &"a".repeat(5000), "", "-a", "A"] {
+            let (party, seconds) = (party.to_owned(), None);
+            let ban = refused(Command::Ban { party, seconds });
+            assert!(ban.starts_with("ban: party: name \""), "{ban}");
+            assert!(ban.contains("1 to 64 characters, labels of [a-z0-9-] joined by dots"));
+            assert!(ban.len() < 400, "{ban}");
+        }
         let unban = refused(Command::Unban {
             party: String::new(),
         });

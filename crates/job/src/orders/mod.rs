@@ -4,6 +4,7 @@
 //! what it says, and answers with an [`Outcome`] or an [`OrderError`].
 
 mod command;
+mod reading;
 mod terms;
 
 use std::fmt;
@@ -218,6 +219,9 @@ pub fn check_reason(command: &'static str, reason: &str) -> Result<(), OrderErro
         length if length > MAX_REASON => {
             format!("has {length} characters, at most {MAX_REASON} are recorded: say it shorter")
         }
+        _ if reason.chars().any(crate::acts) => {
+            "has a line break or another character that moves a terminal: leave it out".to_owned()
+        }
         _ => return Ok(()),
     };
     let field = "reason";
@@ -282,6 +286,15 @@ mod tests {
             by: "olga\u{1b}[2J".into(),
             reason: format!("first\n\u{1b}[2J\u{202e}{}", "x".repeat(1 << 20)),
         };
+        let short = Order {
+            reason: "first\u{7}\nsecond".into(),
+            ..order.clone()
+        };
+        let error = short.check().unwrap_err().to_string();
+        assert!(
+            error.starts_with("pause: reason: has a line break"),
+            "{error}"
+        );
         let refused = order.check().map(|()| Outcome::Paused { round: None });
         let record = order.record(0, &refused);
         assert!(record.refused);

@@ -32,9 +32,18 @@ pub(super) struct Operator {
     /// The first round after a job went on that a metric had ended; rounds without a gain count from it on.
     #[serde(default, skip_serializing_if = "is_none")]
     counts_from: u64,
-    /// Until when the round under way may last, while no other one begins.
+    /// How long the round under way may last, while no other one begins.
     #[serde(skip)]
-    drain: Option<Time>,
+    drain: Option<Drain>,
+}
+
+/// A job that drains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Drain {
+    /// Until when the round under way may last.
+    until: Time,
+    /// The same in seconds after the order.
+    within: f64,
 }
 
 impl Operator {
@@ -69,7 +78,13 @@ impl Operator {
 
     /// Until when the round under way may last.
     pub fn drained_by(&self) -> Option<Time> {
-        self.drain
+        Some(self.drain?.until)
+    }
+
+    /// How many seconds the round under way may last, if its time is over.
+    pub fn drained_after(&self, now: Time) -> Option<f64> {
+        let drain = self.drain.filter(|drain| drain.until <= now)?;
+        Some(drain.within)
     }
 
     /// Whether no round begins until the job is resumed.
@@ -163,13 +178,20 @@ impl Operator {
         let outcome = match &order.command {
             Command::Drain { within } => {
                 let within = within.unwrap_or(self.terms.input_deadline);
-                after.drain = Some(view.now + seconds(within));
+                after.drain = Some(Drain {
+                    until: view.now + seconds(within),
+                    within,
+                });
                 Outcome::Draining { round, within }
             }
             Command::Pause {} => {
                 let advice = "only a running job can be paused";
                 view.must_be(order, &[JobState::Running], advice)?;
-                view.must_change(order, !self.is_paused(), &self.paused)?;
+                let paused = format!(
+                    "it is paused already ({}): `blindsum admin resume {}` lets it go on",
+                    self.paused, view.job
+                );
+                view.must_change(order, !self.is_paused(), &paused)?;
                 after.paused = format!(
                     "paused by {}: {}",
                     foreign(&order.by),

@@ -119,6 +119,7 @@ impl Lead {
             if refusal.code() == RefusalCode::RefusalCertificate {
                 // It has no other certificate to come back with while the round runs.
                 self.give_up(name, Lost::revoked(self.hand.now()));
+                self.departed.sent_away(name, "its certificate is revoked");
             }
         }
         !unfit.is_empty()

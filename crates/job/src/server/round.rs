@@ -8,7 +8,7 @@ use blindsum_encode::EncodeError;
 use blindsum_protocol::{
     Closed, Excuse, Message, Outcome, Outgoing, Receipt, Round, RoundKind, Seat, Server,
 };
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
 use super::collecting::Collecting;
 use super::departed::{gives_no_update, refused_because};
@@ -60,7 +60,7 @@ impl Lead {
             }
             Err(halt) => {
                 self.count_abort(&halt);
-                self.abort(report, halt.reason()).await?;
+                self.abort(report, &self.why_aborted(number, &halt)).await?;
                 Err(halt)
             }
         };
@@ -437,7 +437,7 @@ impl Lead {
     /// The round ends without a result: it is recorded, and everybody is told.
     async fn abort(&mut self, mut report: RoundReport, reason: &str) -> Result<(), Halt> {
         let number = report.number;
-        warn!(job = %self.name, round = number, %reason, "round aborted");
+        self.log_aborted(number, reason);
         for name in report.parties.clone() {
             self.settle(&name);
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::calendar::utc;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::{Halt, Lead};
 use crate::report::JobState;
@@ -85,6 +85,29 @@ pub(super) fn grown(grace: Duration, times: u32) -> Duration {
 }
 
 impl Lead {
+    /// Why a round has no result, as its parties are told.
+    pub(super) fn why_aborted(&self, number: u64, halt: &Halt) -> String {
+        let drained = self.operator.drained_after(self.hand.now());
+        match (halt, &self.running, drained) {
+            (Halt::Stop, Some(_), Some(within)) => format!(
+                "the coordinator drained, and round {number} had not ended within {within} s"
+            ),
+            (Halt::Stop, None, _) if self.operator.drains() => {
+                "the coordinator drains, and no round begins".into()
+            }
+            _ => halt.reason().into(),
+        }
+    }
+
+    /// Logs the end of a round without a result. An offer that operators take back costs no party its training.
+    pub(super) fn log_aborted(&self, number: u64, reason: &str) {
+        let is_held = self.operator.drains() || self.may_begin().is_err();
+        match is_held && self.running.is_none() {
+            true => info!(job = %self.name, round = number, %reason, "offer taken back"),
+            false => warn!(job = %self.name, round = number, %reason, "round aborted"),
+        }
+    }
+
     /// What becomes of the job after a round without a result; an error where it ends.
     pub(super) async fn without_result(&mut self, halt: Halt) -> Result<(), Halt> {
         if !matches!(halt, Halt::Unopened(_)) {

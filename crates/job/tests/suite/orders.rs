@@ -101,6 +101,7 @@ fn a_round_that_is_only_offered_is_taken_back_by_a_drain() {
     assert!(matches!(scene.over, Some(Ok(()))));
     let round = scene.store.round("job", 1).unwrap().unwrap();
     assert_eq!(round.state, RoundState::Aborted);
+    assert_eq!(round.reason, "the coordinator drains, and no round begins");
 }
 
 #[test]
@@ -114,7 +115,8 @@ fn a_drain_lasts_no_longer_than_was_said() {
     scene.pass(Duration::from_secs(1));
     assert!(matches!(scene.over, Some(Ok(()))));
     let round = scene.store.round("job", 1).unwrap().unwrap();
-    assert_eq!(round.reason, "the coordinator was stopped");
+    let reason = "the coordinator drained, and round 1 had not ended within 20 s";
+    assert_eq!(round.reason, reason);
 }
 
 #[test]

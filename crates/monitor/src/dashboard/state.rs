@@ -252,7 +252,8 @@ fn of_job(status: &JobStatus, totals: &Totals, alerts: &mut Vec<Alert>) {
         add("warning", status.warning.clone());
     }
     let (here, least) = (status.connected.len(), status.min_parties);
-    if status.state == JobState::Running && here < least {
+    // Where operators let no round begin, as in a job that drains, parties are not missed.
+    if status.state == JobState::Running && status.held.is_empty() && here < least {
         add(
             "warning",
             format!("{here} parties are connected, a round needs {least}"),

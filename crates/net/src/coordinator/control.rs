@@ -12,6 +12,7 @@ use super::checked::check_added;
 use super::configured::Configured;
 use super::driver::Event;
 use super::hosting::{Host, ServedJob};
+use super::reloading::{End, Reloaded};
 use super::{JobConfig, needed_servers};
 use crate::audit::{Entry, OrderEntry};
 use crate::report::JobStatus;
@@ -84,6 +85,12 @@ impl Control {
     /// Lets every job finish its round and offer none; ends once all of them have stopped. `within` is how many seconds
     /// a round may last at most; `None` is the limit `drain_deadline`, or the job's input deadline.
     pub async fn drain(&self, by: &str, reason: &str, within: Option<f64>) {
+        let draining = self.begin_drain(by, reason, within).await;
+        self.finish_drain(draining).await;
+    }
+
+    /// Gives every job the order to drain; gives what each of them said.
+    async fn begin_drain(&self, by: &str, reason: &str, within: Option<f64>) -> Vec<Draining> {
         let host = self.host();
         let limit = host.as_ref().map(|host| host.shared.limits());
         let within = within.or(limit.and_then(|limits| limits.drain_deadline));
@@ -96,25 +103,36 @@ impl Control {
             };
             tokio::spawn(async move {
                 let name = &job.job.spec().job;
-                match give(&job, order).await.and_then(|outcome| outcome) {
-                    Ok(outcome) => info!(job = %name, "drains: {outcome}"),
-                    Err(error) => info!(job = %name, "does not drain: {error}"),
-                }
-                job.handle.events.closed().await;
+                let said = match give(&job, order).await.and_then(|outcome| outcome) {
+                    Ok(outcome) => outcome.to_string(),
+                    Err(error) => format!("does not drain: {error}"),
+                };
+                info!(job = %name, "drain: {said}");
+                let said = format!("job {name}: {said}");
+                Draining { job, said }
             })
         });
-        for drained in orders.collect::<Vec<_>>() {
-            let _ = drained.await;
+        let mut draining = Vec::new();
+        for order in orders.collect::<Vec<_>>() {
+            draining.extend(order.await);
+        }
+        draining
+    }
+
+    /// Waits until these jobs have stopped.
+    async fn finish_drain(&self, draining: Vec<Draining>) {
+        for Draining { job, .. } in draining {
+            job.handle.events.closed().await;
         }
         self.drained.send_replace(true);
     }
 
-    /// Lets every job drain, as [`drain`](Self::drain) does, and says what was begun. [`is_drained`](Self::is_drained) says
-    /// when that is done.
+    /// Lets every job drain, as [`drain`](Self::drain) does, and says what each of them does, a line each.
+    /// [`is_drained`](Self::is_drained) says when that is done.
     ///
     /// # Errors
     /// The order has no reason, or a value that is not allowed.
-    pub(super) fn drain_all(
+    pub(super) async fn drain_all(
         &self,
         order: &Order,
         within: Option<f64>,
@@ -125,8 +143,17 @@ impl Control {
             return Err(error);
         }
         let (control, by, reason) = (self.clone(), order.by.clone(), order.reason.clone());
-        tokio::spawn(async move { control.drain(&by, &reason, within).await });
-        Ok("every job ends its round and begins none; the coordinator stops then".into())
+        let (answer, answered) = oneshot::channel();
+        // It goes on also where the operator does not wait for the answer.
+        tokio::spawn(async move {
+            let draining = control.begin_drain(&by, &reason, within).await;
+            let said = draining.iter().map(|job| job.said.clone());
+            let _ = answer.send(said.collect::<Vec<_>>());
+            control.finish_drain(draining).await;
+        });
+        let mut lines = answered.await.unwrap_or_default();
+        lines.push("the coordinator stops then".into());
+        Ok(lines.join("\n"))
     }
 
     /// Waits until all jobs have drained, whoever ordered it.
@@ -145,14 +172,50 @@ impl Control {
         reason: &str,
         outcome: &Result<String, String>,
     ) {
-        let (job, by, reason) = (foreign(job), foreign(by), foreign(reason));
+        let (by, reason) = (foreign(by), foreign(reason));
         match outcome {
-            Ok(outcome) => info!(%job, %by, order, %reason, %outcome, "ordered"),
-            Err(error) => warn!(%job, %by, order, %reason, outcome = %error, "order refused"),
+            Ok(outcome) => info!(job = %foreign(job), %by, order, %reason, %outcome, "ordered"),
+            Err(error) => {
+                warn!(job = %foreign(job), %by, order, %reason, outcome = %error, "order refused");
+            }
         }
+        self.audit(job, by, order, reason, outcome);
+    }
+
+    /// Records in the log and in the audit trail what became of the order to read files again.
+    pub(super) fn record_reload(&self, by: &str, reason: &str, told: &Reloaded) {
+        let (by, reason, order) = (foreign(by), foreign(reason), "reload");
+        let items = told.lines().join("; ");
+        let outcome = match told.end() {
+            End::Done => {
+                info!(%by, order, %reason, outcome = %items, "ordered");
+                Ok(items)
+            }
+            End::InPart => {
+                let outcome = format!("done in part: {items}");
+                warn!(%by, order, %reason, %outcome, "ordered, and done in part");
+                Ok(outcome)
+            }
+            End::Nothing => {
+                warn!(%by, order, %reason, outcome = %items, "order refused");
+                Err(items)
+            }
+        };
+        self.audit("", by, order, reason, &outcome);
+    }
+
+    fn audit(
+        &self,
+        job: &str,
+        by: String,
+        order: &'static str,
+        reason: String,
+        outcome: &Result<String, String>,
+    ) {
         let Some(host) = self.host() else {
             return;
         };
+        let job = foreign(job);
         host.shared.observers.audit.note(|| {
             Entry::Order(OrderEntry {
                 job,
@@ -248,6 +311,13 @@ impl Control {
     pub fn status(&self, job: &str) -> Option<JobStatus> {
         Some(self.host()?.jobs.get(job)?.status.borrow().clone())
     }
+}
+
+/// A job that was ordered to drain.
+struct Draining {
+    job: ServedJob,
+    /// What becomes of it, for people.
+    said: String,
 }
 
 /// Gives an order to a job that is served, and waits for what becomes of it.

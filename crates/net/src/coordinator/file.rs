@@ -50,6 +50,7 @@ use blindsum_protocol::JobSpec;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use self::settings::{blame, set};
 use super::checked::check_room;
 use super::first_model::read_model;
 use super::{Choice, Config, JobConfig};
@@ -164,11 +165,15 @@ impl ConfigFile {
             None => (String::new(), "settings".to_owned()),
         };
         let wrong = |e: toml::de::Error| NetError::config(name.as_str(), toml_words(&e, &text));
-        let mut table: Table = text.parse().map_err(wrong)?;
+        let written: Table = text.parse().map_err(wrong)?;
+        let mut table = written.clone();
         for setting in settings {
             set(&mut table, setting)?;
         }
-        let mut file: Self = table.try_into().map_err(wrong)?;
+        let mut file: Self = match table.try_into() {
+            Ok(file) => file,
+            Err(error) => return Err(blame(written, settings).unwrap_or_else(|| wrong(error))),
+        };
         file.folder = path
             .and_then(Path::parent)
             .unwrap_or(Path::new(""))
@@ -290,7 +295,10 @@ impl ConfigFile {
                 std::fs::File::open(&path).map_err(unreadable)?;
                 Ok(path)
             }
-            None => Err(NetError::config(field, "is missing: name a PEM file")),
+            None => {
+                let rule = "is missing: name a PEM file, in the configuration that `--config FILE` names or by a flag";
+                Err(NetError::config(field, rule))
+            }
         }
     }
 
@@ -437,56 +445,6 @@ fn job(mut table: Table, folder: &Path) -> Result<WrittenJob, NetError> {
     })
 }
 
-/// Sets one value by its dotted path.
-fn set(table: &mut Table, setting: &str) -> Result<(), NetError> {
-    let wrong = |rule: &str| NetError::config(format!("setting {setting:?}"), rule);
-    let (path, text) = setting
-        .split_once('=')
-        .ok_or_else(|| wrong("must be KEY=VALUE"))?;
-    // What is no TOML value is taken as a string, so that paths and names need no quotes.
-    let value = format!("value = {text}")
-        .parse::<Table>()
-        .ok()
-        .and_then(|mut parsed| parsed.remove("value"))
-        .unwrap_or_else(|| Value::String(text.to_owned()));
-    let mut keys = path.split('.').map(str::trim).peekable();
-    let first = keys.next().unwrap_or_default();
-    if keys.peek().is_none() {
-        table.insert(first.into(), value);
-        return Ok(());
-    }
-    let mut place = table
-        .entry(first)
-        .or_insert_with(|| Value::Table(Table::new()));
-    let mut above = first;
-    for key in keys {
-        if ["protocol", "encoding"].contains(&above) {
-            name_to_table(place);
-        }
-        above = key;
-        place = match place {
-            Value::Table(table) => table
-                .entry(key)
-                .or_insert_with(|| Value::Table(Table::new())),
-            Value::Array(items) => key
-                .parse::<usize>()
-                .ok()
-                .and_then(|i| items.get_mut(i))
-                .ok_or_else(|| wrong("there is no such item"))?,
-            _ => return Err(wrong("names a field of something that has none")),
-        };
-    }
-    *place = value;
-    Ok(())
-}
-
-/// `protocol = "plain"` is the table with that name and no options.
-fn name_to_table(place: &mut Value) {
-    if let Value::String(name) = place {
-        let name = Value::String(std::mem::take(name));
-        *place = Value::Table(Table::from_iter([("name".to_owned(), name)]));
-    }
-}
-
+mod settings;
 #[cfg(test)]
 mod tests;

@@ -34,7 +34,7 @@ use blindsum_protocol::{Job, JobSpec, ServerIndex};
 use tokio::sync::{broadcast, watch};
 use tracing::info;
 
-pub use crate::address::check_address;
+pub use crate::address::{check_address, check_apart};
 use crate::audit::{Audit, Entry};
 use crate::computing::Door;
 use crate::limits::Limits;

@@ -20,6 +20,36 @@ pub struct Reloaded {
     pub wrong: Vec<String>,
 }
 
+/// How much of a configuration was taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// All that a running coordinator takes over.
+    Done,
+    /// Something of it cannot be used.
+    InPart,
+    /// Nothing: none of it can be used.
+    Nothing,
+}
+
+impl Reloaded {
+    /// What was taken over and what was not, a line each.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let left = self.left.iter().chain(&self.wrong);
+        let left = left.map(|line| format!("not done: {line}"));
+        let lines = self.done.iter().cloned().chain(left);
+        // The words of an error about a file may be lines themselves.
+        lines.map(|line| line.replace('\n', " ")).collect()
+    }
+
+    pub(super) fn end(&self) -> End {
+        match (self.wrong.is_empty(), self.done.is_empty()) {
+            (true, _) => End::Done,
+            (false, false) => End::InPart,
+            (false, true) => End::Nothing,
+        }
+    }
+}
+
 impl Control {
     /// The coordinator was configured by this file, with these settings: [`reload_again`](Self::reload_again) reads it again,
     /// and `also` does what its program takes over.
@@ -88,7 +118,7 @@ impl Control {
         let mut told = Reloaded::default();
         self.reload_credentials(&mut told);
         self.reload_limits(now, &mut told).await;
-        self.reload_jobs(now, &mut told).await;
+        self.reload_jobs(before, now, &mut told).await;
         for field in before.differing(now) {
             let left = format!("{field} has changed: start the coordinator again to use it");
             told.left.push(left);
@@ -123,7 +153,7 @@ impl Control {
     }
 
     /// Adds the jobs that are new, and names what else is different.
-    async fn reload_jobs(&self, now: &ConfigFile, told: &mut Reloaded) {
+    async fn reload_jobs(&self, before: &ConfigFile, now: &ConfigFile, told: &mut Reloaded) {
         let written = match now.written_jobs() {
             Ok(written) => written,
             Err(error) => return told.wrong.push(format!("no job was added: {error}")),
@@ -157,9 +187,12 @@ impl Control {
                 Err(error) => told.wrong.push(format!("job {name}: {}", of_job(i, error))),
             }
         }
+        // A job that an operator has added was never there, and one that was taken out is named once.
+        let written = before.written_jobs().unwrap_or_default();
         for served in host.jobs.all() {
             let name = &served.job.spec().job;
-            if !named.contains(name) {
+            let was_there = written.iter().any(|written| written.spec.job == *name);
+            if was_there && !named.contains(name) {
                 let left = format!(
                     "job {name} is not in the configuration any more and goes on: `blindsum admin end {name}` ends it"
                 );
@@ -175,4 +208,27 @@ fn left_as_it_is(job: &str, difference: &Difference) -> String {
         false => "it cannot change in a job: give the job a new name".into(),
     };
     format!("job {job}: {difference}: left as it is; {advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_over_and_what_was_not_is_a_line_each() {
+        let mut told = Reloaded::default();
+        told.wrong.push("limits and jobs: line 3:\nno value".into());
+        assert_eq!(told.end(), End::Nothing);
+        told.done.push("certificates were read again".into());
+        told.left.push("listen has changed".into());
+        assert_eq!(told.end(), End::InPart);
+        let lines = [
+            "certificates were read again",
+            "not done: listen has changed",
+            "not done: limits and jobs: line 3: no value",
+        ];
+        assert_eq!(told.lines(), lines);
+        told.wrong.clear();
+        assert_eq!(told.end(), End::Done);
+    }
 }

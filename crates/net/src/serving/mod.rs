@@ -48,7 +48,9 @@ pub(crate) async fn listen(address: &str) -> Result<TcpListener, NetError> {
                 "the port is in use; stop the other program or choose another port"
             }
             std::io::ErrorKind::PermissionDenied => "ports below 1024 need privileges",
-            std::io::ErrorKind::AddrNotAvailable => "this machine has no such address",
+            std::io::ErrorKind::AddrNotAvailable => {
+                "name one that it has, or 0.0.0.0 for all of them"
+            }
             _ => "the host must be a name or an address of this machine",
         };
         let error = io_words(&error);

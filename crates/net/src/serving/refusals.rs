@@ -108,7 +108,7 @@ impl Refusals {
             Line::Name(times) => {
                 if let Some(shown) = certificate {
                     let (name, advice) = (&shown.name, advice(&shown));
-                    warn!(party = %name, %address, %reason, times, "TLS handshake refused; {advice}");
+                    warn!(name = %name, %address, %reason, times, "TLS handshake refused; {advice}");
                 }
             }
             Line::Now => info!(%address, %reason, "TLS handshake refused"),

@@ -11,7 +11,7 @@ use blindsum_protocol::{Best, Job, JobSpec};
 use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 
-use super::errors::store_error;
+use super::errors::{store_error, store_words};
 use super::sqlite::{check_marks, is_new};
 use super::{OrderRecord, ShownFault, faults, opening, orders, read, rounds};
 use crate::io_words;
@@ -265,7 +265,9 @@ impl StoreReader {
             reason,
         };
         if to.exists() {
-            return Err(failed("exists, and is not written over".into()));
+            return Err(failed(
+                "exists, and is not written over: name another file, or move it away first".into(),
+            ));
         }
         let mut new = to.as_os_str().to_owned();
         new.push(".new");
@@ -278,12 +280,12 @@ impl StoreReader {
             let _ = std::fs::remove_file(new);
             private::reserve(new).map_err(|e| io_words(&e))?;
             let run = self.connection.execute("VACUUM INTO ?", [name]);
-            run.map_err(|e| e.to_string())?;
+            run.map_err(|e| store_words(&e))?;
             let marked = opening::open_existing(new).and_then(|copy| match is_new(&copy)? {
                 true => Ok(()),
                 false => rounds::end_unknown(&copy),
             });
-            marked.map_err(|e| e.to_string())?;
+            marked.map_err(|e| store_words(&e))?;
             let synced = File::open(new).and_then(|file| file.sync_all());
             synced.map_err(|e| io_words(&e))?;
             std::fs::rename(new, to).map_err(|e| io_words(&e))

@@ -260,7 +260,12 @@ fn an_operator_adds_a_job_and_drains_the_coordinator() {
     assert!(told.contains("were read again"), "{told}");
     let drain = r#"{"command":"drain","within":9.0}"#;
     let begun = coordinator.block_on(admin.order("", drain, "an upgrade"));
-    assert!(begun.unwrap().contains("every job ends its round"));
+    let begun = begun.unwrap();
+    assert!(
+        begun.contains("job more: stops now: no round is under way"),
+        "{begun}"
+    );
+    assert!(begun.ends_with("\nthe coordinator stops then"), "{begun}");
     coordinator.block_on(coordinator.control().is_drained());
     coordinator.stop().unwrap();
 }

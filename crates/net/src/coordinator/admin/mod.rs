@@ -8,6 +8,7 @@ mod listener;
 mod service;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -20,6 +21,9 @@ use crate::tls::{CoordinatorSide, Renewed};
 use crate::{Limits, NetError, seconds};
 pub use describe::{Description, Ended};
 use service::Service;
+
+/// The time for answers that are under way when the coordinator stops.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// Serves operators until the coordinator stops.
 pub(super) async fn serve(
@@ -44,7 +48,11 @@ pub(super) async fn serve(
         });
     tokio::select! {
         served = serving => served.map_err(|e| NetError::System(crate::plain::cause_words(&e))),
-        // Whoever watches hears of the end by the end of the connection.
-        _ = stopping.wait_for(|stopping| *stopping) => Ok(()),
+        // Whoever watches hears of the end by the end of the connection. An answer that is under way goes out first, such as
+        // that to the order to drain.
+        () = async {
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+            tokio::time::sleep(LAST_ANSWERS).await;
+        } => Ok(()),
     }
 }

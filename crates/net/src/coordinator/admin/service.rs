@@ -7,6 +7,7 @@ use blindsum_job::foreign;
 use blindsum_protocol::JobSpec;
 use tonic::{Request, Response, Status};
 
+use super::super::reloading::End;
 use super::super::{Control, JobConfig};
 use super::listener::Operator;
 use crate::JobError;
@@ -15,6 +16,9 @@ use crate::pb::admin_server::Admin;
 use crate::pb::{
     AddRequest, DescribeReply, DescribeRequest, OrderReply, OrderRequest, ReloadRequest,
 };
+
+/// The code of an order that was carried out in part: the reason says, a line each, what was done and what was not.
+const IN_PART: &str = "in-part";
 
 pub(super) struct Service {
     control: Control,
@@ -45,13 +49,13 @@ impl Admin for Service {
     async fn order(&self, request: Request<OrderRequest>) -> Result<Response<OrderReply>, Status> {
         let by = self.operator(&request)?.name;
         let asked = request.into_inner();
-        let command: Command = match serde_json::from_str(&asked.command) {
+        let command = match Command::read(&asked.command) {
             Ok(command) => command,
             Err(error) => {
-                let outcome = Err(format!("command: {error}"));
+                let outcome = Err(error.to_string());
                 let (job, reason) = (&asked.job, &asked.reason);
                 self.control.record(job, &by, "unknown", reason, &outcome);
-                return Ok(refused("value", format!("command: {error}")));
+                return Ok(refused(error.code(), error.to_string()));
             }
         };
         let order = Order {
@@ -62,7 +66,7 @@ impl Admin for Service {
         let outcome = match &order.command {
             // Of all jobs, as on SIGTERM: the coordinator ends then.
             Command::Drain { within } if asked.job.is_empty() => {
-                self.control.drain_all(&order, *within)
+                self.control.drain_all(&order, *within).await
             }
             _ => self
                 .control
@@ -115,17 +119,13 @@ impl Admin for Service {
             return Ok(refused(error.code(), error.to_string()));
         }
         let told = self.control.reload_again().await;
-        let lines = told.done.iter().cloned();
-        let left = told.left.iter().chain(&told.wrong);
-        let left = left.map(|line| format!("not done: {line}"));
-        let text = lines.chain(left).collect::<Vec<_>>().join("\n");
-        // What can be used was taken over in either case: the text says what.
-        let outcome = match told.wrong.is_empty() {
-            true => Ok(text),
-            false => Err(text),
-        };
-        self.control.record("", &by, "reload", &reason, &outcome);
-        Ok(outcome.map_or_else(|text| refused("value", text), done))
+        self.control.record_reload(&by, &reason, &told);
+        let text = told.lines().join("\n");
+        Ok(match told.end() {
+            End::Done => done(text),
+            End::InPart => refused(IN_PART, text),
+            End::Nothing => refused("value", text),
+        })
     }
 }
 

@@ -34,6 +34,20 @@ fn settings_go_before_the_file() {
     assert_eq!(job.spec.protocol, protocol.into());
 }
 
+#[test]
+fn an_error_names_the_setting_or_the_file_that_it_comes_from() {
+    let text = "listen = '1.2.3.4:5'\n";
+    let settings = ["listen=127.0.0.1:0", "limits.connections=-1"];
+    let error = read(text, &settings).unwrap_err().to_string();
+    assert!(error.contains("setting limits.connections: "), "{error}");
+    assert!(!error.contains("blindsumd.toml"), "{error}");
+    let error = read("listen = 5\n", &settings[..1]).map(drop);
+    assert!(error.is_ok(), "a setting goes before the file");
+    let error = read("[limits]\nconnections = -1\n", &settings[..1]);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("blindsumd.toml"), "{error}");
+}
+
 /// A job of the daemon is the job that every other reader makes of the file.
 #[test]
 fn jobs_mean_what_they_mean_to_everybody() {
