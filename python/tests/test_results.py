@@ -48,6 +48,7 @@ MADE_BY = {
     "pss-sharing": "pss_sharing",
     "robust-training": "robust_training",
     "taylor-noise": "taylor_noise",
+    "thesis-skew": "thesis_skew",
 }
 SENT = ("up_bytes", "down_bytes")
 
