@@ -7,13 +7,13 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from blindsum import _native, checks
 from blindsum.display import Shown
 from blindsum.errors import ConfigError, ForkedError
+from blindsum.model_start import ModelStart
 from blindsum.orders import command_of
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.sparse import warn_if_rarely_opened
@@ -51,31 +51,6 @@ __all__ = [
 ]
 
 logger = logging.getLogger("blindsum")
-
-
-@dataclass(frozen=True)
-class ModelStart:
-    """The model that a coordinator starts from.
-
-    Attributes
-    ----------
-    kind : str
-        ``"zeros"``, ``"given"`` (by ``model``), ``"awaited"`` (a party gives it, and has not yet),
-        ``"party"`` (a party gave it), ``"store"`` (the job goes on), ``"parties"`` (the job goes on, and
-        only its parties have the model), or ``"none"`` (the job keeps no model).
-    version : int
-        Its version: the number of sums that are in it.
-    hash : str
-        Its hash, 64 hexadecimal digits, as in a status; empty for ``"awaited"``, ``"parties"`` and
-        ``"none"``.
-    party : str
-        The party that gave the first model; empty where none did.
-    """
-
-    kind: str
-    version: int
-    hash: str
-    party: str = ""
 
 
 class Coordinator(Shown):

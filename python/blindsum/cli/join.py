@@ -495,7 +495,5 @@ def _rule_value(name: str, text: str) -> Any:
             return [item for item in text.split(",") if item]
         case "require_adversary" | "job_hash":
             return text
-        case "min_corrupt":
-            return float(text)
         case _:
-            return int(text)
+            return float(text) if name == "min_corrupt" else int(text)

@@ -26,6 +26,7 @@ mod leftover;
 mod machine;
 mod marks;
 mod measured;
+mod measuring;
 mod member;
 mod metrics;
 mod opening;

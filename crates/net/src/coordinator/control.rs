@@ -12,7 +12,6 @@ use super::checked::check_added;
 use super::configured::Configured;
 use super::driver::Event;
 use super::hosting::{Host, ServedJob};
-use super::reloading::{End, Reloaded};
 use super::{JobConfig, needed_servers};
 use crate::audit::{Entry, OrderEntry};
 use crate::report::JobStatus;
@@ -182,29 +181,7 @@ impl Control {
         self.audit(job, by, order, reason, outcome);
     }
 
-    /// Records in the log and in the audit trail what became of the order to read files again.
-    pub(super) fn record_reload(&self, by: &str, reason: &str, told: &Reloaded) {
-        let (by, reason, order) = (foreign(by), foreign(reason), "reload");
-        let items = told.lines().join("; ");
-        let outcome = match told.end() {
-            End::Done => {
-                info!(%by, order, %reason, outcome = %items, "ordered");
-                Ok(items)
-            }
-            End::InPart => {
-                let outcome = format!("done in part: {items}");
-                warn!(%by, order, %reason, %outcome, "ordered, and done in part");
-                Ok(outcome)
-            }
-            End::Nothing => {
-                warn!(%by, order, %reason, outcome = %items, "order refused");
-                Err(items)
-            }
-        };
-        self.audit("", by, order, reason, &outcome);
-    }
-
-    fn audit(
+    pub(super) fn audit(
         &self,
         job: &str,
         by: String,

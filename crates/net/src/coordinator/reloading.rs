@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use blindsum_job::difference::{Difference, differences};
+use blindsum_job::foreign;
+use tracing::{info, warn};
 
 use super::Control;
 use super::configured::{Also, Source};
@@ -51,6 +53,28 @@ impl Reloaded {
 }
 
 impl Control {
+    /// Records in the log and in the audit trail what became of the order to read files again.
+    pub(super) fn record_reload(&self, by: &str, reason: &str, told: &Reloaded) {
+        let (by, reason, order) = (foreign(by), foreign(reason), "reload");
+        let items = told.lines().join("; ");
+        let outcome = match told.end() {
+            End::Done => {
+                info!(%by, order, %reason, outcome = %items, "ordered");
+                Ok(items)
+            }
+            End::InPart => {
+                let outcome = format!("done in part: {items}");
+                warn!(%by, order, %reason, %outcome, "ordered, and done in part");
+                Ok(outcome)
+            }
+            End::Nothing => {
+                warn!(%by, order, %reason, outcome = %items, "order refused");
+                Err(items)
+            }
+        };
+        self.audit("", by, order, reason, &outcome);
+    }
+
     /// The coordinator was configured by this file, with these settings: [`reload_again`](Self::reload_again) reads it again,
     /// and `also` does what its program takes over.
     pub async fn configured_by(

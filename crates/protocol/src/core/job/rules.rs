@@ -52,7 +52,7 @@ impl JobSpec {
         }
         let most = job.spec.parties as usize;
         job.plan = (info.plan)(&job, most);
-        job.spec.check_stop(&job)?;
+        job.spec.check_stop(job.hides_sum())?;
         job.key_setup_plan = (info.key_setup)(&job.spec).map(|setup| (setup.plan)(&job, most));
         Ok(job)
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::StopTable;
 use crate::core::options::{at_least, choice, table};
 use crate::core::spec::SpecError;
-use crate::{Job, JobSpec, ModelUpdate};
+use crate::{JobSpec, ModelUpdate};
 
 choice! {
     /// Which values of a metric are better.
@@ -128,8 +128,9 @@ fn shown(value: f64) -> String {
 }
 
 impl JobSpec {
-    /// The rule is about a metric that the job has, that its coordinator learns, and about models that it keeps.
-    pub(crate) fn check_stop(&self, job: &Job) -> Result<(), SpecError> {
+    /// The rule is about a metric that the job has, that its coordinator learns (unless the job `hides_sum`), and about
+    /// models that it keeps.
+    pub(crate) fn check_stop(&self, hides_sum: bool) -> Result<(), SpecError> {
         let Some(plateau) = self.stop.plateau() else {
             return Ok(());
         };
@@ -159,7 +160,7 @@ impl JobSpec {
                         one; leave stop out";
             return refused("stop", rule.into());
         }
-        if job.hides_sum() {
+        if hides_sum {
             let rule = format!(
                 "stop = plateau needs a coordinator that learns the metrics; with protocol = {} as it is set here the \
                  parties alone do: leave stop out, or choose another protocol",
