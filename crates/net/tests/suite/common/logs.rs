@@ -73,7 +73,8 @@ impl Visit for Line {
             ACTING.lock().unwrap().push(text);
         }
         match field.name() {
-            "party" => self.party = format!("{value:?}"),
+            // Who is refused by its certificate need be no party.
+            "party" | "name" => self.party = format!("{value:?}"),
             "message" => self.message = format!("{value:?}"),
             _ => {}
         }
