@@ -377,18 +377,18 @@ ADMIN = ("jobs", "describe", "pause", "resume", "extend", "ban", "unban", "add",
 
 @covers("watch", *(f"admin {name}" for name in ADMIN))
 def test_orders_to_a_running_coordinator(place, tmp_path, capsys):
-    pki.issue(place.folder, "alice", operator=True)
+    pki.issue(place.folder, "anna", operator=True)
     (tmp_path / "second.toml").write_text('job = "second"\nprotocol = "plain"\nparties = 3\ndim = 4\n')
     with place.coordinator(place.spec(), admin="127.0.0.1:0", stop_when_done=False) as coordinator:
         port = coordinator.admin.rpartition(":")[2]
-        files = ["--identity", place.folder / "alice", "--ca", place.folder / "ca.pem"]
+        files = ["--identity", place.folder / "anna", "--ca", place.folder / "ca.pem"]
         there = ["--at", f"https://localhost:{port}", *files]
         why = [*there, "--reason", "a test"]
         for words, said in (
             (["admin", "jobs", *there], "waits for parties, at least 1; 0 of 1 rounds done"),
             (["admin", "jobs", *there, "--json"], '"stage": "waiting"'),
             (["admin", "pause", "job", *why], "paused now"),
-            (["admin", "describe", "job", *there], "held: paused by alice: a test"),
+            (["admin", "describe", "job", *there], "held: paused by anna: a test"),
             (["admin", "resume", "job", *why], "rounds begin again"),
             (["admin", "extend", "job", "--rounds", "9", "--input-deadline", "30m", *why], "→ 9"),
             (["admin", "ban", "job", "a", "--for", "2h", *why], "a takes no part for 7200 s"),

@@ -46,7 +46,7 @@ WRITTEN = {
     ],
     "mpc_network": ["mpc-network.md", "mpc-network.csv"],
     "links": ["links.md", "links.csv", "links.svg"],
-    "overhead": ["overhead.md", "overhead.csv", "overhead.svg"],
+    "overhead": ["overhead.md", "overhead.csv", "overhead-steps.csv", "overhead.svg"],
     "mystiko": ["mystiko.md", "mystiko.csv", "mystiko.svg"],
     "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],
     "pss_sharing": ["pss-sharing.md", "pss-sharing.csv", "pss-sharing.svg"],

@@ -156,7 +156,8 @@ def test_health_says_whether_parties_may_come_and_rounds_go_on(place, partner):
 
 def test_metrics_and_their_documentation_agree(place, partner, revoked):
     # Those of training are there once a round has a sum.
-    spec = place.spec(parties=1, metrics=[bs.Metric("loss", 0, 1)])
+    measured = {"metrics": [bs.Metric("loss", 0, 1)], "stop": "plateau", "metric": "loss", "better": "lower"}
+    spec = place.spec(parties=1, **measured)
     options = {"metrics": ANYWHERE, "revoked": revoked, "stop_when_done": False}
     with place.coordinator(spec, **options) as coordinator:
         partner(place, coordinator, "a", np.zeros(4), metrics={"loss": 0.5}).wait()

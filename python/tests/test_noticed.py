@@ -12,7 +12,7 @@ import pytest
 
 import blindsum as bs
 from blindsum.sklearn import ModelVector
-from blindsum.training.processes import RunStopped, run_processes
+from blindsum.training.processes import run_processes
 
 DIM = 20
 START = np.linspace(-1, 1, DIM, dtype=np.float32)
@@ -187,7 +187,7 @@ def run(tmp_path, monkeypatch):
 def test_processes_go_on_without_a_party_that_ends(run, monkeypatch):
     monkeypatch.setenv("ENDS", "1")
     told, seen = [], []
-    record = run_processes(str(run), [], seen.append, told.append)
+    record = run_processes(str(run), [], seen.append, told.append).record
     assert [one.outcome for one in record.rounds[-1:]] == ["sum"]
     assert sum(one.outcome == "sum" for one in record.rounds) == 4
     assert [one.number for one in seen] == [one.number for one in record.rounds]
@@ -200,7 +200,7 @@ def test_in_processes_a_party_gives_the_first_model(run, tmp_path):
     np.save(tmp_path / "start.npy", START)
     text = RUN.replace('initial = "zeros"', 'initial = "first-party"')
     run.write_text(text.replace("[job]", 'model = "start.npy"\n\n[job]').replace("\nmodel", "model"))
-    record = run_processes(str(run), [("rounds", "1")], lambda _: None, print)
+    record = run_processes(str(run), [("rounds", "1")], lambda _: None, print).record
     assert record.rounds[0].test["first"] == pytest.approx(float(START[0]) + 0.25, abs=1e-3)
 
 
@@ -209,10 +209,9 @@ def test_processes_that_are_stopped_leave_their_rounds(run):
         if one.number == 2:
             raise KeyboardInterrupt
 
-    with pytest.raises(RunStopped) as caught:
-        run_processes(str(run), [("rounds", "400")], stop, print)
-    assert isinstance(caught.value.why, KeyboardInterrupt)
-    record = caught.value.record
+    ended = run_processes(str(run), [("rounds", "400")], stop, print)
+    assert isinstance(ended.stopped, KeyboardInterrupt)
+    record = ended.record
     assert len(record.rounds) >= 2
     assert {one.outcome for one in record.rounds[:2]} == {"sum"}
 

@@ -123,13 +123,13 @@ def _simulated(options: argparse.Namespace, changes: list[tuple[str, str]], tabl
 def _as_processes(
     options: argparse.Namespace, changes: list[tuple[str, str]], table: _Table
 ) -> TrainingRecord:
-    from blindsum.training.processes import RunStopped, run_processes
+    from blindsum.training.processes import run_processes
 
-    try:
-        return run_processes(options.file, changes, table.add, console.note)
-    except RunStopped as stopped:
-        _write(stopped.record, Path(options.out), table)
-        raise stopped.why from None
+    run = run_processes(options.file, changes, table.add, console.note)
+    if run.stopped is not None:
+        _write(run.record, Path(options.out), table)
+        raise run.stopped
+    return run.record
 
 
 class _Table:

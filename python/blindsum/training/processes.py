@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from blindsum.training.contribution import TrainingTurn
 from blindsum.training.description import Description, described
 from blindsum.training.record import Evaluate, TrainingRecord, TrainingRound
 from blindsum.training.stored import rounds_after
-from blindsum.training.words import count_text
 
 SETTINGS = "BLINDSUM_TRAINING"
 """Environment variable of a party: JSON with ``file``, ``rank``, ``name``, ``seed`` and ``changes``."""
@@ -37,12 +37,28 @@ KEEPS_ALL = 1_000_000
 """Models that the store keeps: all of them, for their evaluation."""
 
 
+@dataclass(frozen=True)
+class Run:
+    """What became of a run.
+
+    Attributes
+    ----------
+    record : TrainingRecord
+        What there is of it.
+    stopped : BaseException or None
+        Why it ended before its time: Ctrl-C, a process that failed, or the job.
+    """
+
+    record: TrainingRecord
+    stopped: BaseException | None
+
+
 def run_processes(
     path: str,
     changes: Sequence[tuple[str, str]],
     progress: Callable[[TrainingRound], object],
     told: Callable[[str], object],
-) -> TrainingRecord:
+) -> Run:
     """Make certificates, start the processes, train, and read the coordinator's store.
 
     The run goes on without a party whose process ends, as a job does.
@@ -60,11 +76,6 @@ def run_processes(
     told
         Called with what people should know meanwhile: processes that ended, and the first warning of each
         kind of the parties.
-
-    Raises
-    ------
-    RunStopped
-        The run ended before its time, by Ctrl-C or since the job failed: with what there is of it.
     """
     run = described(path, changes)
     spec = run.spec
@@ -89,26 +100,7 @@ def run_processes(
                 stopped = error
             watched.look()
         record = TrainingRecord.from_store(cluster.store, spec.job, evaluate=evaluate)
-    record = dataclasses.replace(record, kind="processes")
-    if stopped is not None:
-        raise RunStopped(record, stopped) from stopped
-    return record
-
-
-class RunStopped(BlindsumError):
-    """A run ended before its time.
-
-    Attributes
-    ----------
-    record : TrainingRecord
-        What there is of it.
-    why : BaseException
-        Why it ended.
-    """
-
-    def __init__(self, record: TrainingRecord, why: BaseException) -> None:
-        super().__init__(f"the run ended after {count_text(len(record.rounds), 'round')}: {why}")
-        self.record, self.why = record, why
+    return Run(dataclasses.replace(record, kind="processes"), stopped)
 
 
 class _Watched:

@@ -8,6 +8,7 @@ use tracing::{debug, info, warn};
 
 use super::exchange::Say;
 use super::member::Member;
+use super::state::JobState;
 use crate::error::wrong;
 use crate::pb;
 use crate::{JobError, Model, foreign, hex};
@@ -29,6 +30,13 @@ pub(super) fn check_initial(initial: Option<&Arc<Reals>>, job: &Job) -> Result<(
     let first = Model::first(job, Reals::clone(values));
     let first = first.map_err(|error| JobError::Initial(error.to_string()));
     first.map(|_| ())
+}
+
+/// What this party gave before it was started.
+pub(super) fn kept_given(state: &JobState) -> Result<Vec<[u8; 32]>, JobError> {
+    let bytes = state.read(RECORD)?.unwrap_or_default();
+    let (given, _) = bytes.as_chunks::<32>();
+    Ok(given.to_vec())
 }
 
 impl Member {
@@ -103,17 +111,6 @@ impl Member {
                 hex(own.hash())
             ))),
         }
-    }
-
-    /// What this party gave before it was started.
-    pub(super) async fn kept_given(&mut self) -> Result<Vec<[u8; 32]>, JobError> {
-        let Some(state) = self.state.clone() else {
-            return Ok(Vec::new());
-        };
-        let bytes = self.hand.work(move || state.read(RECORD)).await??;
-        let bytes = bytes.unwrap_or_default();
-        let (given, _) = bytes.as_chunks::<32>();
-        Ok(given.to_vec())
     }
 
     /// Remembers what is given, before it is.

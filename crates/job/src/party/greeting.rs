@@ -6,7 +6,8 @@ use blindsum_protocol::{Job, JobSpec};
 use tracing::info;
 
 use super::exchange::Told;
-use super::first::check_initial;
+use super::first::{check_initial, kept_given};
+use super::measuring::kept_measured;
 use super::member::{Ended, Link, Member};
 use super::vault::SealedVault;
 use crate::pb::coordinator_frame::Frame;
@@ -120,7 +121,13 @@ impl Member {
         check_initial(self.settings.initial.as_ref(), &job)?;
         if let Some(folder) = self.folder.clone() {
             let hash = *job.hash();
-            let opened = self.hand.work(move || folder.enter(&hash)).await??;
+            let read = move || {
+                let opened = folder.enter(&hash)?;
+                let (measured, given) = (kept_measured(&opened.state)?, kept_given(&opened.state)?);
+                Ok::<_, JobError>((opened, measured, given))
+            };
+            let (opened, measured, given) = self.hand.work(read).await??;
+            (self.measured, self.given) = (measured, given);
             let state = Arc::new(opened.state);
             self.vault = Arc::new(SealedVault::new(state.clone(), self.hand.random()));
             self.state = Some(state);
@@ -129,8 +136,6 @@ impl Member {
         self.job = Some(job.clone());
         self.model = self.kept_model().await?;
         self.leftover = self.kept_leftover(&job).await?;
-        self.measured = self.kept_measured().await?;
-        self.given = self.kept_given().await?;
         Ok(job)
     }
 }

@@ -9,6 +9,7 @@ use tracing::warn;
 
 use super::measured::Measured;
 use super::member::Member;
+use super::state::JobState;
 use crate::JobError;
 
 /// The record.
@@ -16,25 +17,19 @@ const RECORD: &str = "metrics";
 /// What is authenticated with it.
 const HEADER: &[u8] = b"blindsum reported metrics";
 
-impl Member {
-    /// What the records have of the metrics of earlier rounds.
-    pub(super) async fn kept_measured(&mut self) -> Result<Measured, JobError> {
-        let Some(state) = self.state.clone() else {
-            return Ok(Measured::default());
-        };
-        let read = move || {
-            let Some(sealed) = state.read(RECORD)? else {
-                return Ok(Measured::default());
-            };
-            let advice =
-                "damaged; remove it to go on: the party may then report metrics of one model twice";
-            let opened = state.key().open(HEADER, &sealed);
-            let opened = opened.map_err(|_| state.failed(RECORD, advice))?;
-            Measured::decode(&opened[..]).map_err(|_| state.failed(RECORD, advice))
-        };
-        self.hand.work(read).await?
-    }
+/// What the records have of the metrics of earlier rounds.
+pub(super) fn kept_measured(state: &JobState) -> Result<Measured, JobError> {
+    let Some(sealed) = state.read(RECORD)? else {
+        return Ok(Measured::default());
+    };
+    let advice =
+        "damaged; remove it to go on: the party may then report metrics of one model twice";
+    let opened = state.key().open(HEADER, &sealed);
+    let opened = opened.map_err(|_| state.failed(RECORD, advice))?;
+    Measured::decode(&opened[..]).map_err(|_| state.failed(RECORD, advice))
+}
 
+impl Member {
     /// The update without metrics where this party has reported some of the model that the round starts from, with a warning
     /// for the caller.
     pub(super) fn measured_once(&self, round: u64, update: Judged) -> (Judged, Option<String>) {

@@ -342,8 +342,8 @@ impl World {
         self.hang_up(Who::Party(number));
         self.give_up_uploads(number, |_| true);
         match over {
-            // The caller is told a result again that it has not taken.
-            Over::JobDone { .. } if ends && untaken => {
+            // The caller is told a result again that it has not taken; and who leaves by itself waits for no last model.
+            Over::JobDone { model, .. } if ends && (untaken || model.is_none()) => {
                 self.session_ended(number);
                 Ok(())
             }
