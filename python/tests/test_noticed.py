@@ -113,6 +113,7 @@ def test_in_a_round_without_a_sum_nobody_who_answered_is_called_late():
     (one,) = record.rounds
     assert one.outcome == "abort"
     assert sorted(one.lost.values()) == ["vanished"] * 7
+    assert record.ended == "all rounds are over, and none has a sum"
 
 
 def test_stages_of_a_simulated_round_are_as_a_coordinator_reports_them(place, tmp_path):

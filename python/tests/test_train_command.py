@@ -148,6 +148,24 @@ def test_a_step_of_arrays_needs_no_library(folder, capsys):
     assert [one["test"]["first"] for one in rounds] == pytest.approx([0.125, 0.125], abs=1e-3)
 
 
+def test_a_run_that_goes_on_says_so(folder, capsys):
+    (folder / "goes.py").write_text(
+        "from digitsmodel import parts, three\n"
+        "import digitsmodel, os\n\n\n"
+        "def step(model, part, turn):\n"
+        "    if turn == 2 and os.environ.get('STOPS'):\n"
+        "        raise KeyboardInterrupt\n"
+        "    return digitsmodel.step(model, part, turn)\n"
+    )
+    (folder / "goes.toml").write_text(STEP.replace("digitsmodel:step", "goes:step"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STOPS", "1")
+        assert status_of("train", "goes.toml", "--out", "goes", "--set", "rounds=3") == 130
+    capsys.readouterr()
+    assert status_of("train", "goes.toml", "--out", "goes", "--set", "rounds=3") == 0
+    assert "goes on after round 1, which goes has" in capsys.readouterr().err
+
+
 def test_a_stopped_run_goes_on(folder, capsys):
     assert status_of("train", "step.toml", "--out", "run", "--set", "rounds=2") == 0
     assert status_of("train", "step.toml", "--out", "run", "--set", "rounds=3") == 2

@@ -343,6 +343,7 @@ def _named(start: ModelStart, spec: JobSpec, options: argparse.Namespace) -> str
     """The model that the job starts from, in words."""
     short = f"(hash {start.hash[:16]})"
     zeros = "as the job says" if spec.initial == "zeros" else "--model FILE to start from yours"
+    zeros = f"as {options.model} has them" if options.model else zeros
     words = {
         "zeros": f"starts from zeros; {zeros}",
         "awaited": "starts from the model of the first party that can give one (join --initial FILE)",

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     if options.processes and options.plain:
         raise ConfigError("--plain", "goes with a simulated run only: leave --processes or --plain out")
     check_folder("--out", options.out)
-    table = _Table(options.json)
+    table = _Table(options.json, None if options.processes else options.out)
     try:
         with sigterm_interrupts(), named_as_flags("threads", "out"):
             if options.processes:
@@ -135,8 +135,10 @@ def _as_processes(
 class _Table:
     """Rounds as they end: a line for each."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, as_json: bool, before: str | None) -> None:
         self.as_json = as_json
+        # The folder in which earlier rounds of this run may be.
+        self._before = before
         self._header = False
 
     def add(self, one: TrainingRound) -> None:
@@ -147,6 +149,8 @@ class _Table:
             print(round_line(one), end="", flush=True)
             return
         if not self._header:
+            if self._before is not None and one.number > 1:
+                console.note(f"goes on after round {one.number - 1}, which {self._before} has")
             print("round  parties  seconds  bytes sent  numbers", flush=True)
             self._header = True
         numbers = {**one.metrics, **{f"test {name}": value for name, value in one.test.items()}}

@@ -241,7 +241,10 @@ class _Run:
 
     def _ended(self) -> str:
         early = self.job.ended() if len(self.done) < self.limit else None
-        return early or "all rounds are done"
+        if early is not None:
+            return early
+        has_sum = any(one.outcome == "sum" for one in self.done)
+        return "all rounds are done" if has_sum else "all rounds are over, and none has a sum"
 
     def _best(self) -> BestModel | None:
         found = self.job.best()
