@@ -226,13 +226,13 @@ class JobSpec(JobFields, Shown):
 
     @property
     def tolerated(self) -> int:
-        """How many parties a round of all may lose, whoever they are, and still have a sum.
+        """How many parties but the :attr:`root` a round of all may lose and still have a sum, whoever they are.
 
         :attr:`quorum` must survive, and as many as the protocol needs shares or answers of. In a round in
         which each party has few ``neighbours`` more may be lost, as long as they are not near each other.
         """
         chosen = self.chosen
-        needed = max(self.quorum, chosen.get("answers", 0))
+        needed = max(self.quorum, chosen.get("answers", 0), chosen.get("quorum", 0))
         # A secret is shared among a party and its neighbours, or among all.
         holders = chosen.get("neighbours", self.parties - 1) + 1
         return min(self.parties - needed, holders - chosen.get("threshold", 0))

@@ -29,6 +29,17 @@ def test_so_many_parties_may_be_lost_and_no_more(protocol, parties, least):
     assert not has_sum(spec, spec.input_stage, spec.tolerated + 1)
 
 
+def test_answers_and_signatures_of_proofs_are_needed_too():
+    wide = {"parties": 20, "min_parties": 3, "dim": 8, "corrupt": 0.05, "dropout": 0.3}
+    for spec in (
+        bs.JobSpec(protocol=bs.PssMalicious(packing=2), **wide),
+        bs.JobSpec(protocol=bs.PssMalicious(packing=1), parties=10, min_parties=3, dim=8, corrupt=0.0),
+    ):
+        stage = spec.stages[0]
+        assert has_sum(spec, stage, spec.tolerated)
+        assert not has_sum(spec, stage, spec.tolerated + 1)
+
+
 def test_who_is_lost_does_not_matter_where_parties_have_few_neighbours():
     neighbours, threshold = 16, 13
     spec = bs.JobSpec(

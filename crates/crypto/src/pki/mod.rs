@@ -278,8 +278,9 @@ impl CertificateAuthority {
         if *asked != [dns_name(name)?] && !by_common_name {
             return Err(refuse(asked::for_others(asked, &common_names, name)));
         }
-        let algorithm = request.public_key.algorithm();
-        if algorithm != &rcgen::PKCS_ED25519 && algorithm != &rcgen::PKCS_ECDSA_P256_SHA256 {
+        // By the curve of the key: the request may be signed as with another one.
+        let known = [Algorithm::Ed25519, Algorithm::P256].map(|known| known.to_string());
+        if !known.contains(&described.key) {
             return Err(refuse(format!(
                 "its key is {} and must be Ed25519 or P-256: make key and request with `blindsum pki request`, or the \
                  key with `openssl genpkey -algorithm ed25519`",

@@ -141,13 +141,26 @@ fn a_request_with_a_common_name_alone_is_for_that_name() {
 /// The request is what `openssl req -new -newkey rsa:2048 -subj "/CN=hospital-a"` wrote.
 #[test]
 fn a_key_of_another_kind_is_named_and_how_to_make_a_right_one() {
-    let request = include_str!("../../../tests/data/request-rsa.pem");
+    let requests = [
+        (
+            include_str!("../../../tests/data/request-rsa.pem"),
+            "its key is RSA and",
+        ),
+        // -newkey ec -pkeyopt ec_paramgen_curve:secp384r1
+        (
+            include_str!("../../../tests/data/request-p384.pem"),
+            "its key is other",
+        ),
+    ];
     let ca = authority(Algorithm::Ed25519);
-    let refused = ca.sign_request(request, "hospital-a", &Kind::Party, year(), &mut rng(24));
-    let error = refused.unwrap_err().to_string();
-    assert!(
-        error.contains("its key is RSA and must be Ed25519 or P-256: ")
-            && error.contains("`blindsum pki request`"),
-        "{error}"
-    );
+    for (request, kind) in requests {
+        let refused = ca.sign_request(request, "hospital-a", &Kind::Party, year(), &mut rng(24));
+        let error = refused.unwrap_err().to_string();
+        assert!(
+            error.contains(kind)
+                && error.contains("must be Ed25519 or P-256: ")
+                && error.contains("`blindsum pki request`"),
+            "{error}"
+        );
+    }
 }
