@@ -226,7 +226,7 @@ class JobSpec(JobFields, Shown):
 
     @property
     def tolerated(self) -> int:
-        """How many parties but the :attr:`root` a round of all may lose and still have a sum, whoever they are.
+        """How many parties but the :attr:`root` a round of all may lose, whoever they are, and have a sum.
 
         :attr:`quorum` must survive, and as many as the protocol needs shares or answers of. In a round in
         which each party has few ``neighbours`` more may be lost, as long as they are not near each other.
