@@ -77,7 +77,7 @@ class Admin(Shown):
         blindsum.NetworkError
             As for :meth:`jobs`.
         """
-        found: list[dict[str, Any]] = json.loads(self._native.describe(job))
+        found: list[dict[str, Any]] = json.loads(self._native.describe(checks.line("job", job)))
         return found[0]
 
     def order(self, job: str, command: str, reason: str, **values: object) -> str:
@@ -106,7 +106,8 @@ class Admin(Shown):
         blindsum.NetworkError
             As for :meth:`jobs`.
         """
-        return self._native.order(job, command_of(command, values), checks.line("reason", reason))
+        given = command_of(command, values)
+        return self._native.order(checks.line("job", job), given, checks.line("reason", reason))
 
     def add(self, spec: JobSpec, reason: str) -> str:
         """Add a job, which starts from zeros or goes on from the coordinator's store.

@@ -74,6 +74,8 @@ def _number(field: str, value: object, most: int) -> float:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         number = -1.0
+    except OverflowError as error:
+        raise ConfigError(field, f"is too large a number, and must be from 0 to {most}") from error
     if isinstance(value, str | bool) or not 0 <= number <= most:
         raise ConfigError(field, f"{value!r} must be a number from 0 to {most}")
     return number
@@ -106,6 +108,11 @@ def line(field: str, value: object) -> str:
     """
     if not isinstance(value, str):
         raise ConfigError(field, f"must be a text, not a {type(value).__name__}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        rule = f"must be a text of Unicode, and has half a character at {error.start}"
+        raise ConfigError(field, rule) from error
     return value
 
 

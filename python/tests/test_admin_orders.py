@@ -57,6 +57,11 @@ def test_rounds_that_no_job_can_have_are_named_with_their_flag(run, rounds):
             "rounds: True must be a whole number from 0 (without end) to 4294967295",
         ),
         ("extend", {"stage_deadline": "long"}, "stage_deadline: 'long' must be a number from 0 to 1000000"),
+        (
+            "extend",
+            {"input_deadline": 10**5000},
+            "input_deadline: is too large a number, and must be from 0 to 1000000",
+        ),
     ],
 )
 def test_a_wrong_argument_of_an_order_is_named(place, operator, command, values, said):
@@ -64,6 +69,18 @@ def test_a_wrong_argument_of_an_order_is_named(place, operator, command, values,
     with pytest.raises(bs.ConfigError) as refused:
         admin.order("job", command, "why not", **values)
     assert str(refused.value) == said
+
+
+def test_what_is_no_text_is_named(place, operator):
+    admin = bs.Admin("https://localhost:1", identity=operator, ca=place.folder / "ca.pem")
+    for words, said in (
+        ((3, "pause", "why"), "job: must be a text, not a int"),
+        (("job", "pause", None), "reason: must be a text, not a NoneType"),
+        (("job", "pause", "half \ud800"), "reason: must be a text of Unicode, and has half a character at 5"),
+    ):
+        with pytest.raises(bs.ConfigError) as refused:
+            admin.order(*words)
+        assert str(refused.value) == said
 
 
 def test_a_drain_of_all_jobs_names_them_and_their_time(place, run):

@@ -197,6 +197,13 @@ def test_processes_go_on_without_a_party_that_ends(run, monkeypatch):
     assert record.rounds[-1].test["first"] == pytest.approx(1.0, abs=1e-3)
 
 
+def test_processes_end_where_too_few_are_left_for_a_round(run, monkeypatch):
+    monkeypatch.setenv("ENDS", "1")
+    ended = run_processes(str(run), [("min_parties", "4"), ("dropout", "0")], lambda _: None, print)
+    assert "3 of 4 parties are left, and a round needs 4: party-3 ended with status 7" in str(ended.stopped)
+    assert ended.record.rounds[0].outcome == "sum"
+
+
 def test_in_processes_a_party_gives_the_first_model(run, tmp_path):
     np.save(tmp_path / "start.npy", START)
     text = RUN.replace('initial = "zeros"', 'initial = "first-party"')

@@ -36,7 +36,8 @@ pub fn text(bytes: Vec<u8>) -> Result<Zeroizing<String>, String> {
     }
     if bytes.contains(&0) {
         return Err(
-            "is binary, not PEM: convert it, as in openssl x509 -inform DER -in FILE -out FILE.pem"
+            "is binary, not PEM: convert it, as in openssl x509 -inform DER -in FILE -out FILE.pem, for a signing request \
+             with req in place of x509"
                 .into(),
         );
     }

@@ -52,7 +52,8 @@ def run(options: argparse.Namespace) -> int:
     print(f"# hash {spec.hash}")
     print(f"# a sum is of at least {spec.quorum} of {counted(spec.parties, 'party')}")
     lost, planned = counted(spec.tolerated, "party"), counted(spec.dropouts, "party")
-    print(f"# a round of all has a sum also after the loss of {lost}; planned dropouts: {planned}")
+    root = "" if spec.root is None else f" other than {spec.root}, without which there is none"
+    print(f"# a round of all has a sum also after the loss of {lost}{root}; planned dropouts: {planned}")
     if spec.least_roster > spec.quorum:
         print(f"# a round begins with at least {spec.least_roster}")
     for name, number in spec.chosen.items():

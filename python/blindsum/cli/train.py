@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,9 @@ def run(options: argparse.Namespace) -> int:
         what = (
             "a run of processes begins anew" if options.processes else "the same command goes on from there"
         )
-        console.note(f"stopped; {options.out} has what there is so far, and {what}")
+        has_some = os.path.isdir(options.out) and os.listdir(options.out)
+        so_far = f"{options.out} has what there is so far, and {what}" if has_some else "no round is over yet"
+        console.note(f"stopped; {so_far}")
         raise
     _write(record, Path(options.out), table)
     last = record.rounds[-1] if record.rounds else None

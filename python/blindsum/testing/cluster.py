@@ -155,6 +155,7 @@ class Cluster:
                 event = self._events.get(timeout=LOOK_EVERY)
             except queue.Empty:
                 self._look_after()
+                self._check_left()
                 continue
             if event is None or event["event"] == "stopped":
                 break
@@ -288,6 +289,14 @@ class Cluster:
         for name, process in self._running.items():
             if process.poll() not in (None, 0):
                 self._has_failed(name)
+
+    def _check_left(self) -> None:
+        """Nobody comes any more: too few parties for a round stay too few."""
+        left = len(self._parties) - len(self.ended)
+        if self.ended and left < self.spec.least_roster:
+            ended = "; ".join(f"{name} {why}" for name, why in self.ended.items())
+            have, need = f"{left} of {len(self._parties)} parties are left", self.spec.least_roster
+            raise BlindsumError(f"{have}, and a round needs {need}: {ended}")
 
     def _has_failed(self, name: str) -> None:
         if name in self._killed or name in self.ended:

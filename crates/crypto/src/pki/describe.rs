@@ -15,7 +15,7 @@ use crate::{
     certificate::{UnixSeconds, readable, subject_names, verifying_key},
     kex::Hex,
     pem,
-    sign::IdentityKey,
+    sign::{Algorithm, IdentityKey},
     usage::Role,
 };
 
@@ -95,15 +95,35 @@ pub struct RequestDescription {
     pub names: Vec<String>,
     /// The kind of its key, as in `Ed25519`.
     pub key: String,
+    /// The same, where certificates may be of such keys.
+    pub(super) algorithm: Option<Algorithm>,
     /// SHA-256 of its public key, as in [`Description::key_fingerprint`].
     pub key_fingerprint: String,
+}
+
+impl RequestDescription {
+    /// The key may be in a certificate.
+    pub(super) fn check_key(&self) -> Result<(), String> {
+        match self.algorithm {
+            Some(_) => Ok(()),
+            None => Err(unusable(&self.key)),
+        }
+    }
+}
+
+/// Why a key of this kind cannot be in a certificate, and what to do.
+fn unusable(kind: &str) -> String {
+    format!(
+        "its key is {kind} and must be Ed25519 or P-256: make key and request with `blindsum pki request`, or the key with \
+         `openssl genpkey -algorithm ed25519`"
+    )
 }
 
 /// Describes the first signing request of a PEM text.
 ///
 /// # Errors
 ///
-/// [`CryptoError::Pem`] if there is none, or if it is not signed by its own key.
+/// [`CryptoError::Pem`] if there is none, or if it is not signed by its own key, or by one whose signatures cannot be checked.
 pub fn describe_request(text: &str) -> Result<RequestDescription, CryptoError> {
     let refuse = |why: String| CryptoError::Pem {
         what: "signing request",
@@ -114,10 +134,15 @@ pub fn describe_request(text: &str) -> Result<RequestDescription, CryptoError> {
         .map_err(|_| refuse("is damaged: copy the file again".into()))?;
     let (_, parsed) =
         X509CertificationRequest::from_der(&section.contents).map_err(|e| refuse(e.to_string()))?;
-    parsed
-        .verify_signature()
-        .map_err(|_| refuse("its signature is not that of its own key".into()))?;
     let info = &parsed.certification_request_info;
+    let key = key_kind(&info.subject_pki);
+    let algorithm = verifying_key(&info.subject_pki).ok();
+    parsed.verify_signature().map_err(|_| {
+        refuse(match algorithm {
+            Some(_) => "its signature is not that of its own key".into(),
+            None => unusable(&key),
+        })
+    })?;
     let mut names = Vec::new();
     for extension in parsed.requested_extensions().into_iter().flatten() {
         if let ParsedExtension::SubjectAlternativeName(alternatives) = extension {
@@ -130,7 +155,8 @@ pub fn describe_request(text: &str) -> Result<RequestDescription, CryptoError> {
         subject: info.subject.to_string(),
         common_names: common_names.map(str::to_owned).collect(),
         names,
-        key: key_kind(&info.subject_pki),
+        key,
+        algorithm: algorithm.map(|key| key.algorithm()),
         key_fingerprint: sha256(info.subject_pki.raw),
     })
 }
@@ -210,7 +236,12 @@ fn key_kind(key: &SubjectPublicKeyInfo<'_>) -> String {
         Ok(key) => key.algorithm().to_string(),
         // What other tools make where nothing else is said.
         Err(_) if key.algorithm.algorithm == OID_PKCS1_RSAENCRYPTION => "RSA".into(),
-        Err(_) => format!("other (OID {})", key.algorithm.algorithm),
+        Err(_) => {
+            let parameters = key.algorithm.parameters.as_ref();
+            let curve = parameters.and_then(|parameters| parameters.as_oid().ok());
+            let curve = curve.map_or_else(String::new, |curve| format!(", curve {curve}"));
+            format!("other (OID {}{curve})", key.algorithm.algorithm)
+        }
     }
 }
 

@@ -149,7 +149,12 @@ fn a_key_of_another_kind_is_named_and_how_to_make_a_right_one() {
         // -newkey ec -pkeyopt ec_paramgen_curve:secp384r1
         (
             include_str!("../../../tests/data/request-p384.pem"),
-            "its key is other",
+            "its key is other (OID 1.2.840.10045.2.1, curve 1.3.132.0.34) and",
+        ),
+        // -newkey ed448: nobody here can check its signature.
+        (
+            include_str!("../../../tests/data/request-ed448.pem"),
+            "its key is other (OID 1.3.101.113) and",
         ),
     ];
     let ca = authority(Algorithm::Ed25519);
