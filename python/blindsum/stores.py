@@ -20,8 +20,9 @@ def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
 
     Each has ``job``, ``state`` (``"running"``, ``"done"`` or ``"failed"``), ``reason`` (why it failed, or was
     done before its rounds were), ``protocol``, ``rounds_done``, ``rounds``, ``min_parties``,
-    ``model_version``, ``held`` (why operators let no round begin) and ``round``, the report of the latest
-    round: ``"joining"`` while parties join it, ``"running"`` from then on. A job with ``stop`` has
+    ``model_version``, ``model_from`` (the party that gave the first model), ``held`` (why operators let no
+    round begin) and ``round``, the report of the latest round: ``"joining"`` while parties join it,
+    ``"running"`` from then on. A job with ``stop`` has
     ``stop_metric`` and, from the first value on, ``best``: its ``metric``, ``value`` and model ``version``,
     the ``round`` that started from that, and the rounds ``without_gain`` since then.
 

@@ -8,7 +8,7 @@ import pytest
 import blindsum as bs
 from blindsum import machines
 from blindsum.cli import main
-from blindsum.stores import back_up, stored_model
+from blindsum.stores import back_up, stored_jobs, stored_model
 
 ADAM = {"name": "fedadam", "learning_rate": 0.1, "beta1": 0.5, "beta2": 0.75, "tau": 0.01}
 UPDATES = [
@@ -100,7 +100,7 @@ class Values:
 @pytest.mark.parametrize(
     "initial", [np.full(4, 0.5), lambda: np.full((2, 2), 0.5, np.float32), Values(np.full(4, 0.5))]
 )
-def test_a_party_gives_the_first_model(place, tmp_path, initial):
+def test_a_party_gives_the_first_model(place, tmp_path, capsys, initial):
     store = tmp_path / "job.sqlite"
     spec = job(place, rounds=1).replace(initial="first-party")
     with place.coordinator(spec, store=store) as coordinator:
@@ -112,7 +112,9 @@ def test_a_party_gives_the_first_model(place, tmp_path, initial):
             current.submit(np.zeros(4))
             assert current.result() is not None
         last = list(coordinator.statuses())[-1]
-    assert last["model_from"] == "a"
+    assert last["model_from"] == stored_jobs(store)[0]["model_from"] == "a"
+    assert main(["status", "--store", str(store)]) == 0
+    assert "the first model is from a\n" in capsys.readouterr().out
     assert stored_model(store, "job", 0).tolist() == [0.5] * 4
     with place.coordinator(spec.replace(), store=store) as coordinator:
         assert coordinator.starts_from.version == 1

@@ -67,6 +67,8 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
     for party, until in sorted(job["banned"].items()):
         yield f"  banned: {party}{_until(until)}"
     yield f"  model version {job['model_version']}, hash {job['model_hash'][:16]}; job {job['hash'][:16]}"
+    if job.get("model_from"):
+        yield f"  the first model is from {job['model_from']}"
     if job.get("best"):
         yield f"  {best_text(job['best'])}"
     for ended in job["ended"]:

@@ -45,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
             f"job {job['job']} ({job['protocol']}): {job['state']}, {job['rounds_done']}{of} rounds done, "
             f"model version {job['model_version']}"
         )
+        if job["model_from"]:
+            print(f"  the first model is from {job['model_from']}")
         latest = job["round"]
         if job["state"] == "running" and (latest is None or latest["state"] != "running"):
             verb = "is" if job["min_parties"] == 1 else "are"

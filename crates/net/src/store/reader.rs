@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::errors::{store_error, store_words};
 use super::sqlite::{check_marks, is_new};
-use super::{OrderRecord, ShownFault, faults, opening, orders, read, rounds};
+use super::{OrderRecord, ShownFault, faults, firsts, opening, orders, read, rounds};
 use crate::io_words;
 use crate::report::{MetricReport, RoundReport};
 use crate::{Model, StoreError, private};
@@ -48,6 +48,8 @@ pub struct StoredStatus {
     pub round: Option<RoundReport>,
     /// Why operators let no round begin, for people; empty if they do.
     pub held: String,
+    /// The party that gave the first model; empty where none did.
+    pub model_from: String,
     /// The metrics of training in the latest round that has some.
     pub metrics: Option<StoredMetrics>,
     /// The best value so far of the metric that the job's `stop` names, with the model that it is of.
@@ -116,6 +118,7 @@ impl StoreReader {
                         model_version: row.get(4)?,
                         round: None,
                         held: String::new(),
+                        model_from: String::new(),
                         metrics: None,
                         best: None,
                         stop_metric: String::new(),
@@ -155,6 +158,10 @@ impl StoreReader {
         })?;
         let standing =
             Standing::read(&spec, &standing).map_err(|error| self.damaged(&status.job, &error))?;
+        let model_from = self.sql(|| match firsts::exist(&self.connection)? {
+            true => firsts::get(&self.connection, &status.job),
+            false => Ok(String::new()),
+        })?;
         let latest = read::rounds(&self.connection, &self.path, &status.job, 1)?;
         let latest = latest.into_iter().next();
         let stop = spec.stop.plateau();
@@ -164,6 +171,7 @@ impl StoreReader {
             protocol: spec.protocol.to_string(),
             rounds: standing.terms.rounds.into(),
             held: standing.held,
+            model_from,
             min_parties: spec.least_roster(),
             round: latest,
             metrics: match spec.metrics.is_empty() {
