@@ -22,9 +22,9 @@ def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
     done before its rounds were), ``protocol``, ``rounds_done``, ``rounds``, ``min_parties``,
     ``model_version``, ``model_from`` (the party that gave the first model), ``held`` (why operators let no
     round begin) and ``round``, the report of the latest round: ``"joining"`` while parties join it,
-    ``"running"`` from then on. A job with ``stop`` has
-    ``stop_metric`` and, from the first value on, ``best``: its ``metric``, ``value`` and model ``version``,
-    the ``round`` that started from that, and the rounds ``without_gain`` since then.
+    ``"running"`` from then on. A job with ``stop`` has ``stop_metric`` and, from the first value on,
+    ``best``: its ``metric``, ``value`` and model ``version``, the ``round`` that started from that, and the
+    rounds ``without_gain`` since then.
 
     Raises
     ------
@@ -154,8 +154,7 @@ def stored_best_model(store: AnyPath, job: str) -> tuple[dict[str, Any], Array]:
     """
     jobs = {one["job"]: one for one in stored_jobs(store)}
     if job not in jobs:
-        known = ", ".join(jobs) or "it has none"
-        raise ConfigError("job", f"{job!r} must be one of the store's jobs: {known}")
+        raise _unknown(store, job)
     metric, best = jobs[job].get("stop_metric"), jobs[job].get("best")
     where = f"store {checks.stored(store)}: job {job}"
     if not metric:

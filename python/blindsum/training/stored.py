@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 2**32 - 1
 """All rounds of a store."""
 
+LATEST = 16
+"""Rounds in which those are that are new, as a rule."""
+
 OVER = ("done", "aborted")
 """States of rounds that have ended."""
 
@@ -47,7 +50,9 @@ def record_fields(store: AnyPath, job: str | None, evaluate: Evaluate | None) ->
 
 def rounds_after(store: AnyPath, job: str, number: int, evaluate: Evaluate | None) -> Iterator[TrainingRound]:
     """The rounds of a job behind this number that are over, without key set-ups."""
-    reports = stored_rounds(store, job, MOST_ROUNDS)
+    reports = stored_rounds(store, job, LATEST)
+    if reports and reports[0]["number"] > number + 1:
+        reports = stored_rounds(store, job, MOST_ROUNDS)
     over = [one for one in reports if one["state"] in OVER and one["number"] > number]
     tests = {} if evaluate is None else _tests(store, job, over, evaluate)
     return (_round(one, tests) for one in over if not one["key_setup"])
