@@ -23,7 +23,7 @@ impl Drive<'_> {
             Arrival::AtClient { to, .. } => reached.insert(*to),
             Arrival::AtServer { .. } => false,
         }) {
-            self.now = entry.at;
+            self.now = self.now.max(entry.at);
             let Arrival::AtClient {
                 to,
                 leads_to,

@@ -125,7 +125,7 @@ impl Drive<'_> {
 
     /// A copy of a letter reaches the server.
     fn deliver(&mut self, server: &mut Server, at: Time, index: usize) -> Result<(), SimError> {
-        self.now = at;
+        self.now = self.now.max(at);
         let Some(Letter {
             from,
             content: Content::Made(messages, parts),

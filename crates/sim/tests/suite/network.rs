@@ -1,9 +1,9 @@
 //! Loss, repetition, reordering and delay.
 
-use blindsum_protocol::{FaultKind, JobSpec};
-use blindsum_sim::{Network, Scenario};
+use blindsum_protocol::{FaultKind, JobSpec, ProtocolName};
+use blindsum_sim::{DropAt, Network, Scenario, Stage};
 
-use crate::support::{jobs, name, played, simulate, small};
+use crate::support::{jobs, jobs_of, name, played, simulate, small};
 
 /// Nothing but time: everybody survives, and a round lasts as many ways as it has messages.
 #[test]
@@ -70,6 +70,47 @@ fn case_28_duplicates_of_earlier_stages() {
             });
             assert_eq!(run.report.last.survivors, 8, "{}", name(&job));
             assert_eq!(run.last.refused, [], "{}", name(&job));
+        }
+    }
+}
+
+/// Time only goes on, also where a copy arrives while servers compute and nobody is left to take the result: the
+/// stages of a round are its whole time.
+#[test]
+fn case_28_stages_add_up_under_duplicates() {
+    let computing = |protocol| {
+        matches!(
+            protocol,
+            ProtocolName::Mpc3 | ProtocolName::PaillierAllReduce
+        )
+    };
+    for job in jobs_of(&small(), computing) {
+        for seed in 0..8 {
+            let everybody = DropAt {
+                stage: Stage::Number(job.plan().answers().count() as u8),
+                count: job.spec().parties,
+            };
+            let held = Network {
+                latency: 0.02,
+                jitter: 0.5,
+                duplication: 0.5,
+                reordering: 0.5,
+                ..Network::default()
+            };
+            let run = simulate(Scenario {
+                network: held,
+                drop_at: vec![everybody],
+                seed,
+                ..Scenario::new(job.clone())
+            });
+            let (whole, stages) = (run.report.last.virtual_seconds, &run.report.last.stages);
+            let stages = stages.iter().map(|stage| stage.virtual_seconds);
+            let stages: f64 = stages.sum();
+            let job = name(&job);
+            assert!(
+                (stages - whole).abs() < 1e-6,
+                "{job}, seed {seed}: {stages} s of {whole} s"
+            );
         }
     }
 }
