@@ -58,7 +58,7 @@ class Loop:
     def aggregate(
         self,
         update: object,
-        weight: int,
+        weight: int | None,
         metrics: Mapping[str, float | None] | None,
         timeout: float | None,
     ) -> RoundResult | None:

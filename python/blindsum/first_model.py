@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,11 @@ from blindsum import _native
 from blindsum.arrays import Vector, as_vector, is_mapping
 from blindsum.errors import InputError
 from blindsum.options import Quantised
+from blindsum.rounds import Array
 from blindsum.spec import JobSpec
+from blindsum.whole_models import MIN_NETWORK
+
+logger = logging.getLogger("blindsum")
 
 SINGLE_BITS = 24
 """Bits that a value has at most where models are float32."""
@@ -79,3 +85,27 @@ def initial_of(initial: object) -> Vector | None:
     if (index := _native.first_not_finite(vector)) is not None:
         raise InputError(f"initial: coordinate {index} is not a finite number", index)
     return vector
+
+
+class ZerosLog:
+    """Warns once if the first model of a job is all zeros: networks do not learn from there."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        # Where the job says zeros they are meant.
+        is_meant = spec.model_update == "none" or spec.initial == "zeros"
+        self._looks = not is_meant and spec.dim >= MIN_NETWORK
+        self._job = spec.job
+
+    def look_at(self, number: int, version: int, model: Array | Callable[[], Array]) -> None:
+        """Look at the first model that this party gets; a function is asked only if it matters."""
+        looks, self._looks = self._looks, False
+        if not looks or version > 0 or (model() if callable(model) else model).any():
+            return
+        logger.warning(
+            "job %r, round %d: the model that the job starts from is all zeros. A linear model can learn "
+            "from zeros, a network with hidden layers does not. Start the coordinator with another model: "
+            "blindsum serve --model FILE, or Coordinator(model=...), or a job with initial = 'first-party'; "
+            "initial = 'zeros' says that zeros are meant",
+            self._job,
+            number,
+        )

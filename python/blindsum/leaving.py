@@ -5,7 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from threading import Timer
 
-from blindsum.errors import ForkedError, SessionClosedError
+from blindsum.errors import (
+    BlindsumError,
+    Fault,
+    ForkedError,
+    PolicyError,
+    RoundAborted,
+    SessionClosedError,
+    WaitTimeoutError,
+)
 from blindsum.rounds import Round
 
 
@@ -41,3 +49,15 @@ def why_failed(kind: type[BaseException], *, in_round: bool) -> str:
     """What the coordinator is told of an error that ended a party."""
     what = "its training function failed" if in_round else "its program failed"
     return f"{what} ({kind.__name__})"
+
+
+OF_ONE_ROUND = (PolicyError, RoundAborted, Fault)
+
+
+def settled(current: Round) -> BlindsumError | None:
+    """Why a round whose result nobody asked for was lost, if it was."""
+    if not current.submitted:
+        return None
+    with suppress(WaitTimeoutError):
+        current.result(timeout=0)
+    return current.lost

@@ -46,6 +46,7 @@ from blindsum.rounds import checked_update
 from blindsum.session import MOST_MASK_MEMORY
 from blindsum.spec import JobSpec
 from blindsum.training_metrics import checked_metrics
+from blindsum.weights import DefaultWeight
 
 __all__ = [
     "Event",
@@ -81,6 +82,7 @@ class PartyMachine:
 
     def __init__(self, native: _native.PartyMachine) -> None:
         self._native = native
+        self._weights: DefaultWeight | None = None
         self.name = native.name
         self.certificate = native.certificate
 
@@ -188,7 +190,7 @@ class PartyMachine:
         self,
         number: int,
         update: object,
-        weight: int = 1,
+        weight: int | None = None,
         metrics: Mapping[str, float | None] | None = None,
         *,
         now: float | None = None,
@@ -208,7 +210,9 @@ class PartyMachine:
         spec = self.spec
         if spec is None:
             raise InputError("update: the party has not joined the job yet; wait for the event Joined")
-        vector, whole = checked_update(spec, update, weight)
+        if self._weights is None:
+            self._weights = DefaultWeight(spec)
+        vector, whole = checked_update(spec, update, self._weights.of(weight))
         named = checked_metrics(spec, metrics)
         self._native.submit(number, vector, whole, named, *_clocks(now, wall))
 

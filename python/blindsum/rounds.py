@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -29,7 +29,8 @@ from blindsum.options import Integers
 from blindsum.places import placed
 from blindsum.spec import JobSpec
 from blindsum.training_metrics import checked_metrics
-from blindsum.whole_models import MIN_NETWORK, WholeModelLog
+from blindsum.weights import DefaultWeight
+from blindsum.whole_models import WholeModelLog
 
 Array = NDArray[np.float32] | NDArray[np.float64]
 
@@ -201,11 +202,13 @@ class Round(Shown):
         spec: JobSpec,
         clipping: ClippingLog,
         whole_models: WholeModelLog | None = None,
+        weights: DefaultWeight | None = None,
     ) -> None:
         self._native = native
         self._spec = spec
         self._clipping = clipping
         self._whole_models = whole_models
+        self._weights = weights or DefaultWeight(spec)
         self._outcome: RoundResult | None = None
         self._sent_before = not native.needs_update()
         self._submitted = False
@@ -250,7 +253,7 @@ class Round(Shown):
         return self._native.needs_update()
 
     def submit(
-        self, update: object, weight: int = 1, metrics: Mapping[str, float | None] | None = None
+        self, update: object, weight: int | None = None, metrics: Mapping[str, float | None] | None = None
     ) -> None:
         """Give this party's update and return as soon as it is checked.
 
@@ -265,7 +268,8 @@ class Round(Shown):
             Anything with the buffer protocol or ``__array__`` and ``dim`` float elements; where the job's
             encoding is ``"integers"``, ``dim`` integers from 0 to ``2**bits - 1``, also as a list.
         weight
-            1 to the job's ``max_weight``, e.g. the number of examples; an update without one counts as 1.
+            1 to the job's ``max_weight``, e.g. the number of examples. Without one the update counts what
+            :func:`join` was told (``weight``), else 1, of which the log warns where the job has weights.
         metrics
             Values of the job's metrics by their names, e.g. ``{"accuracy": 0.93}``. One that is not given, is
             ``None`` or not finite counts as missing; one beyond its range counts as the end of it, which
@@ -290,7 +294,7 @@ class Round(Shown):
             self._submitted = True
             log_dropped(self._spec.job, self.number)
             return
-        vector, whole = checked_update(self._spec, update, weight)
+        vector, whole = checked_update(self._spec, update, self._weights.of(weight))
         named = checked_metrics(self._spec, metrics)
         if self._whole_models is not None and self._whole_models.is_looking:
             # The model is copied where it is asked for first.
@@ -465,27 +469,3 @@ def checked_update(spec: JobSpec, update: object, weight: object) -> tuple[Vecto
         case _:
             vector = as_vector(update, spec.dim)
     return vector, checks.weight("weight", weight, spec)
-
-
-class ZerosLog:
-    """Warns once if the first model of a job is all zeros: networks do not learn from there."""
-
-    def __init__(self, spec: JobSpec) -> None:
-        # Where the job says zeros they are meant.
-        is_meant = spec.model_update == "none" or spec.initial == "zeros"
-        self._looks = not is_meant and spec.dim >= MIN_NETWORK
-        self._job = spec.job
-
-    def look_at(self, number: int, version: int, model: Array | Callable[[], Array]) -> None:
-        """Look at the first model that this party gets; a function is asked only if it matters."""
-        looks, self._looks = self._looks, False
-        if not looks or version > 0 or (model() if callable(model) else model).any():
-            return
-        logger.warning(
-            "job %r, round %d: the model that the job starts from is all zeros. A linear model can learn "
-            "from zeros, a network with hidden layers does not. Start the coordinator with another model: "
-            "blindsum serve --model FILE, or Coordinator(model=...), or a job with initial = 'first-party'; "
-            "initial = 'zeros' says that zeros are meant",
-            self._job,
-            number,
-        )

@@ -20,23 +20,20 @@ from blindsum.display import Shown
 from blindsum.errors import (
     BlindsumError,
     ConfigError,
-    Fault,
     ForkedError,
-    PolicyError,
-    RoundAborted,
     RoundUnknown,
-    WaitTimeoutError,
 )
-from blindsum.first_model import initial_of
+from blindsum.first_model import ZerosLog, initial_of
 from blindsum.layouts import ModelLayout, check, lines_of
-from blindsum.leaving import LeftRound, why_failed
+from blindsum.leaving import OF_ONE_ROUND, LeftRound, settled, why_failed
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.policy import Policy
-from blindsum.rounds import Array, Round, RoundResult, ZerosLog, logger
+from blindsum.rounds import Array, Round, RoundResult, logger
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
 from blindsum.tables import Parameters
 from blindsum.texts import counted
+from blindsum.weights import DefaultWeight
 from blindsum.whole_models import WholeModelLog
 
 OnLost: TypeAlias = Callable[[BlindsumError], object]
@@ -69,6 +66,7 @@ class Session(Shown):
         self._clipping = ClippingLog(self.spec)
         self._zeros = ZerosLog(self.spec)
         self._whole_models = WholeModelLog(self.spec)
+        self._weights = DefaultWeight(self.spec)
         warn_if_rarely_opened(self.spec)
         self._held: Round | BlindsumError | None = None
         self._loop = Loop(self.spec, self._next_round, self._warn)
@@ -77,6 +75,10 @@ class Session(Shown):
         spec = self.spec
         size = f"{spec.protocol}, up to {counted(spec.parties, 'party')}, {counted(spec.dim, 'coordinate')}"
         return {"party": self.name, "job": spec.job, "protocol": size, "hash": spec.hash}
+
+    def weigh(self, weight: int | None) -> None:
+        """Choose the weight of updates that come without one, as :func:`join` does; ``None`` chooses none."""
+        self._weights = DefaultWeight(self.spec, weight)
 
     @property
     def parameters(self) -> Parameters:
@@ -125,7 +127,7 @@ class Session(Shown):
         native = self._native.next_round(timeout)
         if native is None or isinstance(native, BlindsumError):
             return native
-        current = Round(native, self.spec, self._clipping, self._whole_models)
+        current = Round(native, self.spec, self._clipping, self._whole_models, self._weights)
         self._zeros.look_at(current.number, native.model_version, lambda: current.model)
         return current
 
@@ -166,7 +168,7 @@ class Session(Shown):
     def aggregate(
         self,
         update: object | None,
-        weight: int = 1,
+        weight: int | None = None,
         metrics: Mapping[str, float | None] | None = None,
         *,
         timeout: float | None = None,
@@ -375,18 +377,6 @@ class Session(Shown):
             left.forget()
 
 
-OF_ONE_ROUND = (PolicyError, RoundAborted, Fault)
-
-
-def settled(current: Round) -> BlindsumError | None:
-    """Why a round whose result nobody asked for was lost, if it was."""
-    if not current.submitted:
-        return None
-    with suppress(WaitTimeoutError):
-        current.result(timeout=0)
-    return current.lost
-
-
 def join(
     url: str | Sequence[str],
     *,
@@ -402,6 +392,7 @@ def join(
     location: str = "",
     layout: ModelLayout | Sequence[str] | None = None,
     initial: object = None,
+    weight: int | None = None,
 ) -> Session:
     """Join a job at a coordinator, over mutual TLS.
 
@@ -446,13 +437,16 @@ def join(
         with ``.values()`` that gives them, or a function that gives either and is called once, before the
         party connects. The coordinator asks one party for it. The first model is not secret: the coordinator
         and all parties learn it, and who gave it.
+    weight
+        The weight of updates that come without one, e.g. this party's number of examples.
 
     Raises
     ------
     blindsum.LayoutError
         The job is of another model than ``layout``; it names the first difference.
     blindsum.InputError
-        ``initial`` is no vector of the job's ``dim`` finite floats, or the job takes no model from a party.
+        ``initial`` is no vector of the job's ``dim`` finite floats, or the job takes no model from a party;
+        or ``weight`` is no weight of the job.
     blindsum.ConfigError
         A name that no job can have, or another argument that cannot be right; nothing was tried then.
     blindsum.IdentityError
@@ -494,7 +488,8 @@ def join(
         initial_of(initial),
     )
     session = Session(native)
-    if lines is not None:
-        with session.left_on_error():
+    with session.left_on_error():
+        session.weigh(weight)
+        if lines is not None:
             check(lines, session.spec.layout, session.spec.dim)
     return session

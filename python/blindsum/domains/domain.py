@@ -20,11 +20,13 @@ from blindsum.domains.round import DomainRound
 from blindsum.domains.sums import LARGEST_WEIGHT, Rules
 from blindsum.domains.talk import Answer, Step, Talk
 from blindsum.errors import BlindsumError, ConfigError, DomainError, WaitTimeoutError
+from blindsum.leaving import OF_ONE_ROUND, settled
 from blindsum.pki import AnyPath, Identity
 from blindsum.policy import Policy
 from blindsum.rounds import Array, Round, logger
-from blindsum.session import OF_ONE_ROUND, OnLost, Session, join, settled
+from blindsum.session import OnLost, Session, join
 from blindsum.spec import JobSpec
+from blindsum.weights import DefaultWeight
 
 
 class Domain:
@@ -80,6 +82,7 @@ class Domain:
         self.name: str = found["name"]
         self.spec = JobSpec.from_dict(found["spec"])
         self._rules = Rules(self.spec, combine, counts_as)
+        self._weights = DefaultWeight(self.spec)
 
     def rounds(self, on_lost: OnLost | None = None) -> Iterator[DomainRound]:
         """Give round after round until the job is over, as :meth:`blindsum.Session.rounds` does.
@@ -161,7 +164,14 @@ class Domain:
         self._model = arrays.get("model", self._model)
         assert self._model is not None
         return (
-            DomainRound(self._talk, self._rules, told["round"], self._model, opened[0] if opened else None),
+            DomainRound(
+                self._talk,
+                self._rules,
+                self._weights,
+                told["round"],
+                self._model,
+                opened[0] if opened else None,
+            ),
             None,
             missed,
         )

@@ -11,6 +11,7 @@ from blindsum.domains.sums import Own, Rules, Whole
 from blindsum.domains.talk import Answer, Step, Talk
 from blindsum.errors import DomainError, DomainInputError, Fault, RoundAborted, SubmitError
 from blindsum.rounds import OVER, SITS_OUT, SUBMITTED, Array, Round, RoundResult, log_dropped
+from blindsum.weights import DefaultWeight
 
 
 class DomainRound:
@@ -32,9 +33,18 @@ class DomainRound:
         found out.
     """
 
-    def __init__(self, talk: Talk, rules: Rules, told: Header, model: Array, current: Round | None) -> None:
+    def __init__(
+        self,
+        talk: Talk,
+        rules: Rules,
+        weights: DefaultWeight,
+        told: Header,
+        model: Array,
+        current: Round | None,
+    ) -> None:
         self._talk = talk
         self._rules = rules
+        self._weights = weights
         # At the speaker.
         self.current = current
         self._outcome: RoundResult | None = None
@@ -47,7 +57,7 @@ class DomainRound:
         self._sits_out = False
 
     def submit(
-        self, update: object, weight: int = 1, metrics: Mapping[str, float | None] | None = None
+        self, update: object, weight: int | None = None, metrics: Mapping[str, float | None] | None = None
     ) -> None:
         """Add this learner's update to the domain's, which the speaker then hands in.
 
@@ -60,7 +70,8 @@ class DomainRound:
             that have as many together, e.g. the parameters of a network. In a job of floats integers among
             them are left out or refused as by :func:`blindsum.flatten`.
         weight
-            A whole number, e.g. the number of examples of this learner; 0 where it has none.
+            A whole number, e.g. the number of examples of this learner; 0 where it has none. Without one it
+            is 1, of which the log warns where the job has weights.
         metrics
             As for :meth:`blindsum.Round.submit`. The domain reports the mean of its learners that report a
             metric, by their weights; the speaker sees the metrics of each.
@@ -91,7 +102,7 @@ class DomainRound:
         said: Header
         own: Own | None = None
         try:
-            own = Own.checked(rules, self._talk.rank, update, weight)
+            own = Own.checked(rules, self._talk.rank, update, self._weights.of(weight))
             said = dict(own.said()) | {"metrics": own_metrics(rules, self._talk.rank, metrics)}
         except DomainInputError as error:
             said = {"refused": from_error(error)}

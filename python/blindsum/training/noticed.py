@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from blindsum.arrays import Vector
 from blindsum.errors import ConfigError
-from blindsum.first_model import first_model
+from blindsum.first_model import ZerosLog, first_model
 from blindsum.options import Quantised
-from blindsum.rounds import Array, ZerosLog
+from blindsum.rounds import Array
 from blindsum.spec import JobSpec
 from blindsum.training.contribution import Contribution
 from blindsum.whole_models import WholeModelLog

@@ -1,0 +1,62 @@
+"""The weight of an update that comes without one."""
+
+import numpy as np
+import pytest
+
+import blindsum as bs
+from blindsum.weights import DefaultWeight
+
+
+def spec(max_weight):
+    return bs.JobSpec(protocol="plain", parties=2, dim=4, encoding=bs.Quantised(max_weight=max_weight))
+
+
+def said(caplog):
+    return [record.message for record in caplog.records if "without a weight" in record.message]
+
+
+def test_the_first_update_without_a_weight_is_said_once(place, caplog):
+    with (
+        place.coordinator(place.spec(parties=1, rounds=3, max_weight=10)) as coordinator,
+        place.join(coordinator, "a") as job,
+    ):
+        weights = []
+        for rnd in job.rounds():
+            rnd.submit(np.full(4, 0.5))
+            weights.append(rnd.outcome().total_weight)
+    assert weights == [1, 1, 1]
+    (warning,) = said(caplog)
+    assert "counts as 1, in a job with weights up to 10" in warning
+    assert "weight=len(data)" in warning
+
+
+def test_a_weight_for_all_updates_is_chosen_with_join(place, caplog):
+    with (
+        place.coordinator(place.spec(parties=1, rounds=3, max_weight=10)) as coordinator,
+        place.join(coordinator, "a", weight=7) as job,
+    ):
+        # An own weight goes before it.
+        asked = [{}, {"weight": 2}, {"weight": None}]
+        weights = []
+        for more in asked:
+            job.model()
+            weights.append(job.aggregate(np.full(4, 0.5), **more).total_weight)
+    assert weights == [7, 2, 7]
+    assert said(caplog) == []
+
+
+@pytest.mark.parametrize(("weight", "rule"), [(11, "max_weight = 10"), (0, "from 1"), (1.5, "whole number")])
+def test_a_weight_that_the_job_does_not_take_leaves_the_job(place, weight, rule):
+    with (
+        place.coordinator(place.spec(parties=1, rounds=1, max_weight=10)) as coordinator,
+        pytest.raises(bs.InputError, match=rule),
+    ):
+        place.join(coordinator, "a", weight=weight)
+
+
+def test_who_means_one_says_so_and_jobs_without_weights_say_nothing(caplog):
+    assert DefaultWeight(spec(10)).of(1) == 1
+    assert DefaultWeight(spec(1)).of(None) == 1
+    assert said(caplog) == []
+    assert DefaultWeight(spec(10)).of(None) == 1
+    assert len(said(caplog)) == 1
