@@ -446,7 +446,7 @@ class Coordinator(Shown):
 
 
 _STARTS = {
-    "zeros": "zeros; give model= to start from yours",
+    "zeros": "zeros; another one is given with model=",
     "awaited": "a model that a party gives",
     "party": "a model that a party gave",
     "given": "the model that was given",

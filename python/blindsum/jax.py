@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +33,8 @@ class ModelVector(ModelLayout):
     Raises
     ------
     blindsum.ConfigError
-        Nothing takes part, or an array of complex numbers or of floats of another size.
+        Nothing takes part; or an array of complex numbers, or of floats of another size or order of bytes; or
+        a float of Python.
 
     Examples
     --------
@@ -60,10 +62,11 @@ class ModelVector(ModelLayout):
         entries, self._places = [], []
         for place, (name, leaf) in enumerate(paths):
             dtype, shape = str(getattr(leaf, "dtype", "")), getattr(leaf, "shape", ())
-            is_number = dtype in DTYPES or dtype.startswith(("float", "complex"))
+            is_number = isinstance(leaf, float | complex) or _is_of_floats(dtype)
             if is_number and 0 not in shape and takes(parameters, name, leaf, True):
                 if dtype not in DTYPES:
-                    rule = f"{name} is of {dtype}, and must be of {', '.join(DTYPES)}"
+                    what = f"an array of {dtype}" if dtype else f"a {type(leaf).__name__} of Python"
+                    rule = f"{name} is {what}, and must be an array of {', '.join(DTYPES)}"
                     raise ConfigError("tree", f"{rule}: convert it, or leave it out by parameters=…")
                 self._places.append(place)
                 entries.append(Entry(name, dtype, tuple(shape)))
@@ -149,6 +152,11 @@ def _flattened(tree: Any) -> tuple[list[tuple[str, Any]], Any]:
 
     paths, structure = jax.tree_util.tree_flatten_with_path(tree)
     return [(".".join(_word(key) for key in path) or "array", leaf) for path, leaf in paths], structure
+
+
+def _is_of_floats(dtype: str) -> bool:
+    """Whether an element type is one of floats or complex numbers, in whatever order of bytes."""
+    return re.fullmatch(r"b?float\w*|complex\d+|[<>][fc]\d+", dtype) is not None
 
 
 def _word(key: Any) -> str:

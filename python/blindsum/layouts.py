@@ -24,6 +24,7 @@ from blindsum import _native
 from blindsum.arrays import Vector, as_vector
 from blindsum.display import Shown
 from blindsum.errors import ConfigError, InputError, LayoutError
+from blindsum.places import ADVICE
 from blindsum.tables import Tensor
 
 logger = logging.getLogger("blindsum")
@@ -212,8 +213,7 @@ class ModelLayout(Shown, ABC):
     def _finite(self, values: Vector, what: str) -> Vector:
         if (index := _native.first_not_finite(values)) is not None:
             rule = f"{what}: {self._name_at(index)} is {values[index]}, and must be a finite number"
-            advice = "lower the learning rate or clip gradients; rnd.skip() sits the round out"
-            raise InputError(f"{rule}; {advice}", index)
+            raise InputError(f"{rule}; {ADVICE}", index)
         return values
 
     @abstractmethod

@@ -9,7 +9,7 @@ import numpy as np
 from blindsum.errors import InputError
 from blindsum.spec import JobSpec
 
-ADVICE = "lower the learning rate or clip gradients"
+ADVICE = "lower the learning rate or clip gradients, or sit the round out"
 """What helps where training gives numbers that are not finite."""
 
 
@@ -29,7 +29,7 @@ def place_of(spec: JobSpec, index: int) -> str | None:
     return None
 
 
-def placed(error: InputError, spec: JobSpec, sits_out: str = "") -> InputError:
+def placed(error: InputError, spec: JobSpec) -> InputError:
     """An error about a coordinate, with the tensor that it is of and what to do.
 
     Parameters
@@ -38,12 +38,9 @@ def placed(error: InputError, spec: JobSpec, sits_out: str = "") -> InputError:
         The error of the core.
     spec
         The job.
-    sits_out
-        How a party sits the round out, where it can.
     """
     if error.index is None or "not a finite number" not in str(error):
         return error
     place = place_of(spec, error.index)
     where = f" ({place})" if place is not None else ""
-    advice = f"; {ADVICE}" + (f"; {sits_out} sits the round out" if sits_out else "")
-    return InputError(f"{error}{where}{advice}", error.index)
+    return InputError(f"{error}{where}; {ADVICE}", error.index)

@@ -309,7 +309,7 @@ class Round(Shown):
             self._lose(error)
         except InputError as error:
             # Another update may be submitted.
-            raise placed(error, self._spec, "rnd.skip()") from None
+            raise placed(error, self._spec) from None
         except SubmitError:
             # One was submitted.
             raise

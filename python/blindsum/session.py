@@ -58,6 +58,7 @@ class Session(Shown):
     """
 
     _left: LeftRound | None = None
+    _final: Array | None = None
 
     def __init__(self, native: _native.Party) -> None:
         self._native = native
@@ -224,9 +225,10 @@ class Session(Shown):
     def final_model(self) -> Array | None:
         """The last model of the job, read-only, shape ``(dim,)``, once no more rounds will come.
 
-        ``None`` before that, after :meth:`close`, and at a party of ``flashe`` that missed the last round.
+        It is there after :meth:`close`, too. ``None`` before that, and at a party of ``flashe`` that missed
+        the last round.
         """
-        return self._native.final_model()
+        return self._native.final_model() if self._final is None else self._final
 
     @property
     def done_early(self) -> str:
@@ -371,6 +373,7 @@ class Session(Shown):
             self._close(why)
 
     def _close(self, why: str) -> None:
+        self._final = self.final_model
         self._native.close(why)
         left, self._left = self._left, None
         if left is not None:

@@ -303,11 +303,26 @@ def random_tree(shapes):
     )
 
 
+@pytest.mark.parametrize(
+    ("leaf", "what"),
+    [
+        (np.zeros(2, ">f4"), "an array of >f4"),
+        (0.5, "a float of Python"),
+        (np.zeros(2, np.longdouble), "an array of float128"),
+    ],
+)
+def test_floats_that_jax_does_not_hold_do_not_stay_at_home_silently(leaf, what):
+    tree = {"a": jnp.zeros(2), "b": leaf, "steps": 3, "mask": np.ones(2, bool)}
+    with pytest.raises(bs.ConfigError, match=rf"b is {what}, and must be an array of float16"):
+        bs_jax.ModelVector(tree)
+    assert bs_jax.ModelVector(tree, parameters=lambda name, _: name == "a").layout == ("a float32 2",)
+
+
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "complex64"])
 def test_numbers_that_a_vector_has_no_room_for_are_refused(dtype):
     tree = {"a": jnp.zeros(2), "b": [jnp.zeros(2, dtype)]}
     with pytest.raises(
-        bs.ConfigError, match=rf"b.0 is of {dtype}, and must be of float16, .* parameters="
+        bs.ConfigError, match=rf"b.0 is an array of {dtype}, and must be an array of float16, .* parameters="
     ) as caught:
         bs_jax.ModelVector(tree)
     assert caught.value.field == "tree"

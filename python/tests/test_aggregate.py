@@ -30,6 +30,8 @@ def test_each_step_takes_a_model_and_gives_a_result(place, partner):
             assert job.is_over
             assert job.aggregate(np.zeros(4)) is None
             assert job.lost is None
+        # Also after the session has ended.
+        assert np.array_equal(job.final_model, results[-1].model)
         other.wait()
     assert [result.model_version for result in results] == [1, 2, 3]
     assert [result.total_weight for result in results] == [4, 4, 4]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import blindsum as bs
+from blindsum.testing import Cluster, PartyProcess
 from blindsum.weights import DefaultWeight
 
 
@@ -60,3 +61,18 @@ def test_who_means_one_says_so_and_jobs_without_weights_say_nothing(caplog):
     assert said(caplog) == []
     assert DefaultWeight(spec(10)).of(None) == 1
     assert len(said(caplog)) == 1
+
+
+def test_the_command_takes_a_weight_for_all_updates(tmp_path):
+    (tmp_path / "own_training.py").write_text("def step(model, round):\n    return model + 0.25\n")
+    environment = {"PYTHONPATH": str(tmp_path)}
+    own = {"a": ("--weight", "3"), "b": ("--weight", "4"), "c": ()}
+    members = [PartyProcess(name, "own_training:step", environment, more) for name, more in own.items()]
+    job = bs.JobSpec(
+        protocol="plain", parties=3, min_parties=3, dim=4, rounds=1, encoding=bs.Quantised(max_weight=10)
+    )
+    with Cluster(job, members, tmp_path) as cluster:
+        last = list(cluster.statuses())[-1]
+        logs = {name: "\n".join(cluster.log(name)) for name in own}
+    assert last["round"]["total_weight"] == 8
+    assert [name for name, log in logs.items() if "without a weight" in log] == ["c"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import numbers
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,14 @@ from blindsum.cli.follow import servers_from
 from blindsum.cli.model_files import model_in
 from blindsum.cli.serve import identity_from
 from blindsum.cli.signals import on_hangup, stop_signals
-from blindsum.cli.training import RoundNumber, training_file, training_function
+from blindsum.cli.training import (
+    RoundNumber,
+    is_zero,
+    refused,
+    training_file,
+    training_function,
+    update_of,
+)
 from blindsum.metrics_text import metrics_text
 from blindsum.texts import counted
 
@@ -123,6 +129,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     passphrases.add_key(parser)
     parser.add_argument("--crl", type=named, metavar="FILE", help="the CA's revocation list")
     parser.add_argument("--train", required=True, metavar="MODULE:FUNCTION", help="the training step")
+    parser.add_argument(
+        "--weight", type=int, metavar="N", help="weight of updates that come without one (default: 1)"
+    )
     parser.add_argument("--server-name", metavar="NAME", help="name in the coordinator's certificate")
     parser.add_argument("--state-dir", type=named, metavar="DIR", help="remember the round under way there")
     parser.add_argument("--give-up-after", type=float, default=120.0, metavar="S", help="seconds")
@@ -174,7 +183,7 @@ def _run(options: argparse.Namespace) -> int:
     check_file("--out", options.out, [("--train", training_file(options.train))])
     policy = policy_from(options.policy)
     initial = None if options.initial is None else model_in(options.initial, "--initial")
-    flags = ("job", "server_name", "give_up_after", "location", "state_dir")
+    flags = ("job", "weight", "server_name", "give_up_after", "location", "state_dir")
     with named_as_flags(*flags, url="URL", servers="URL"):
         urls = servers_from(options.url)
         session = join(
@@ -190,6 +199,7 @@ def _run(options: argparse.Namespace) -> int:
             mask_memory=options.mask_memory << 20,
             location=options.location,
             initial=initial,
+            weight=options.weight,
         )
     told = _Told(options.json)
     try:
@@ -357,8 +367,8 @@ def _submit(current: Round, train: Callable[..., Any], told: _Told) -> bool:
     except SystemExit as error:
         raise TrainingError(current.number, error) from error
     try:
-        update, weight, metrics = _update_of(step)
-        if update is None or _is_zero(weight):
+        update, weight, metrics = update_of(step)
+        if update is None or is_zero(weight):
             current.skip()
             told.skipped(current.number, "the training function gave no update, or weight 0")
             return False
@@ -370,34 +380,9 @@ def _submit(current: Round, train: Callable[..., Any], told: _Told) -> bool:
 
 def _sits_out(current: Round, error: InputError, told: _Told) -> bool:
     """Take no part in the round, with an update that was refused; gives false."""
-    current.skip(_refused(error))
+    current.skip(refused(error))
     told.skipped(current.number, f"{error}; this party sits the round out")
     return False
-
-
-def _update_of(step: Any) -> tuple[Any, Any, Any]:
-    """The update, the weight and the metrics that the training function returned."""
-    from blindsum.errors import InputError
-
-    if not isinstance(step, tuple):
-        return step, 1, None
-    if len(step) in (2, 3):
-        return (*step, None)[:3]
-    raise InputError(
-        f"training function: returned a tuple of {len(step)} values; it must return the update, or "
-        "(update, weight), (update, weight, metrics), or None to sit the round out"
-    )
-
-
-def _is_zero(weight: Any) -> bool:
-    return isinstance(weight, numbers.Real) and not isinstance(weight, bool) and weight == 0
-
-
-def _refused(error: InputError) -> str:
-    """Why an update was refused, without anything of its values: the coordinator logs it."""
-    if error.index is not None:
-        return "an element is not finite, or out of range"
-    return "its form or its weight does not fit the job"
 
 
 def _write_model(path: str, model: Any) -> None:

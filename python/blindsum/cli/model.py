@@ -56,9 +56,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     init.add_argument("target", metavar="TARGET", help="the model, module:name")
-    init.add_argument("--out", required=True, type=named, metavar="FILE", help="where to, .npy")
+    # Also before `init`, where the parser of the command reads it.
+    init.add_argument("--out", type=named, default=argparse.SUPPRESS, metavar="FILE", help="where to, .npy")
     init.add_argument(
         "--layout", type=named, metavar="FILE", help="write the layout there, not to the output"
+    )
+    init.add_argument(
+        "--force", action="store_true", default=argparse.SUPPRESS, help="replace files that are there"
     )
     init.set_defaults(run=run_init)
 
@@ -77,8 +81,7 @@ def run(options: argparse.Namespace) -> int:
     check_file("--out", options.out, inputs(options, "store"))
     jobs = {job["job"]: job for job in stored_jobs(options.store)}
     name = job_name(list(jobs), options.job)
-    if os.path.exists(options.out) and not options.force:
-        raise ConfigError("--out", f"{options.out} exists: give another file, or replace it with --force")
+    _must_be_new("--out", options.out, options.force)
     if options.best:
         with named_as_flags("best"):
             best, values = stored_best_model(options.store, name)
@@ -100,10 +103,29 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _must_be_new(option: str, path: str | None, force: bool) -> None:
+    """Refuse to replace a file without --force."""
+    from blindsum.errors import ConfigError
+
+    if path is not None and os.path.exists(path) and not force:
+        raise ConfigError(option, f"{path} exists: give another file, or replace it with --force")
+
+
 def run_init(options: argparse.Namespace) -> int:
     """Make the model and write it."""
+    from blindsum.errors import ConfigError
+
+    if options.out is None:
+        raise ConfigError("--out", "must be given; `blindsum model init --help` says more")
+    for option in ("store", "job", "version"):
+        if getattr(options, option) is not None:
+            raise ConfigError(f"--{option}", "is of models in a store; leave it out before `init`")
+    if options.best:
+        raise ConfigError("--best", "is of models in a store; leave it out before `init`")
     check_file("--out", options.out)
     check_file("--layout", options.layout, [("--out", options.out)])
+    _must_be_new("--out", options.out, options.force)
+    _must_be_new("--layout", options.layout, options.force)
     vector = vector_of(_target(options.target))
     write_array(options.out, vector.values())
     lines = [f"  {json.dumps(line, ensure_ascii=False)}," for line in vector.layout]

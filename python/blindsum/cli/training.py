@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from blindsum.cli.modules import module, split
 from blindsum.errors import ConfigError
 
 if TYPE_CHECKING:
+    from blindsum.errors import InputError
     from blindsum.rounds import Round
 
 
@@ -92,3 +94,29 @@ def _functions_of(module: Any) -> str:
 def training_file(text: str) -> str | None:
     """The file in which :func:`training_function` found ``module:function``; ``None`` if it has none."""
     return getattr(sys.modules.get(text.partition(":")[0]), "__file__", None)
+
+
+def update_of(step: Any) -> tuple[Any, Any, Any]:
+    """The update, the weight and the metrics that a training function gave; ``None`` for what it left out."""
+    from blindsum.errors import InputError
+
+    if not isinstance(step, tuple):
+        return step, None, None
+    if len(step) in (2, 3):
+        return (*step, None)[:3]
+    raise InputError(
+        f"training function: returned a tuple of {len(step)} values; it must return the update, or "
+        "(update, weight), (update, weight, metrics), or None to sit the round out"
+    )
+
+
+def is_zero(weight: Any) -> bool:
+    """Whether a weight says that there is no update."""
+    return isinstance(weight, numbers.Real) and not isinstance(weight, bool) and weight == 0
+
+
+def refused(error: InputError) -> str:
+    """Why an update was refused, without anything of its values: the coordinator logs it."""
+    if error.index is not None:
+        return "an element is not finite, or out of range"
+    return "its form, its weight or its metrics do not fit the job"
