@@ -38,7 +38,7 @@ many bits
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -281,3 +281,29 @@ def _as_array(update: object, what: str) -> Floats:
         "take real and imaginary parts apart" if kind == "c" else "convert them, e.g. x.astype(np.float32)"
     )
     raise InputError(f"{what}: elements are {name}, not float32 or float64; {advice}")
+
+
+def in_order(field: str, values: object, what: str) -> list[Any]:
+    """The values in the order of the parties' ranks.
+
+    Parameters
+    ----------
+    field
+        What an error calls them.
+    values
+        A list, or something else that has an order.
+    what
+        What the list has, in words.
+
+    Raises
+    ------
+    blindsum.InputError
+        A mapping, a set or a text, or no list at all.
+    """
+    if is_mapping(values) or isinstance(values, Set | str | bytes):
+        rule = f"must be a list of {what}, in the order of the parties, not a {type(values).__name__}"
+        raise InputError(f"{field}: {rule}; give [values of party 0, of party 1, …]")
+    try:
+        return list(values)  # type: ignore[call-overload, no-any-return]
+    except TypeError as error:
+        raise InputError(f"{field}: must be a list of {what}, not {values!r}") from error

@@ -260,7 +260,9 @@ def limit(name: str, value: object) -> float:
     return number
 
 
-def weight(name: str, value: object, spec: JobSpec) -> int:
+def weight(
+    name: str, value: object, spec: JobSpec, sits_out: str = "call rnd.skip() to sit the round out"
+) -> int:
     """A weight that the job allows.
 
     Parameters
@@ -271,6 +273,8 @@ def weight(name: str, value: object, spec: JobSpec) -> int:
         The weight.
     spec
         The job.
+    sits_out
+        What to do instead of giving a weight of 0; empty where there is nothing.
 
     Raises
     ------
@@ -282,8 +286,8 @@ def weight(name: str, value: object, spec: JobSpec) -> int:
     if whole is not None and 1 <= whole <= most:
         return whole
     advice = ""
-    if whole == 0:
-        advice = "; call rnd.skip() to sit the round out"
+    if whole == 0 and sits_out:
+        advice = f"; {sits_out}"
     if whole is not None and whole > most:
         advice = _weight_advice(whole, spec)
     raise InputError(f"{name}: {value!r} must be a whole number from 1 to max_weight = {most}{advice}")

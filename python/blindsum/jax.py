@@ -68,6 +68,7 @@ class ModelVector(ModelLayout):
                     what = f"an array of {dtype}" if dtype else f"a {type(leaf).__name__} of Python"
                     rule = f"{name} is {what}, and must be an array of {', '.join(DTYPES)}"
                     raise ConfigError("tree", f"{rule}: convert it, or leave it out by parameters=…")
+                _unmasked(name, leaf)
                 self._places.append(place)
                 entries.append(Entry(name, dtype, tuple(shape)))
         super().__init__(entries, "the tree must have an array of floats")
@@ -142,7 +143,7 @@ class ModelVector(ModelLayout):
             if have != (entry.dtype, entry.shape):
                 rule = f"{entry.name} is {have[0]} {have[1]} now, must be {entry.line}"
                 raise ConfigError("tree", f"{rule}: give the tree that load() gave, with other values")
-            values[piece] = np.asarray(leaf).reshape(-1)
+            values[piece] = _unmasked(entry.name, leaf).reshape(-1)
         return values
 
 
@@ -152,6 +153,13 @@ def _flattened(tree: Any) -> tuple[list[tuple[str, Any]], Any]:
 
     paths, structure = jax.tree_util.tree_flatten_with_path(tree)
     return [(".".join(_word(key) for key in path) or "array", leaf) for path, leaf in paths], structure
+
+
+def _unmasked(name: str, leaf: Any) -> Any:
+    """A leaf as an array of numpy; the mask of one would be lost."""
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise ConfigError("tree", f"{name} is a masked array: fill it, e.g. with filled(0), or leave it out")
+    return np.asarray(leaf)
 
 
 def _is_of_floats(dtype: str) -> bool:

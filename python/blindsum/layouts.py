@@ -213,7 +213,7 @@ class ModelLayout(Shown, ABC):
     def _finite(self, values: Vector, what: str) -> Vector:
         if (index := _native.first_not_finite(values)) is not None:
             rule = f"{what}: {self._name_at(index)} is {values[index]}, and must be a finite number"
-            raise InputError(f"{rule}; {ADVICE}", index)
+            raise InputError(f"{rule}; {ADVICE if what == 'update' else 'look at how it was made'}", index)
         return values
 
     @abstractmethod

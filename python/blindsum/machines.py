@@ -42,7 +42,7 @@ from blindsum.machine_events import (
 )
 from blindsum.pki import AnyPath, Identity, authority_texts, pem_files
 from blindsum.policy import Policy
-from blindsum.rounds import checked_update
+from blindsum.rounds import checked_vector
 from blindsum.session import MOST_MASK_MEMORY
 from blindsum.spec import JobSpec
 from blindsum.training_metrics import checked_metrics
@@ -212,7 +212,7 @@ class PartyMachine:
             raise InputError("update: the party has not joined the job yet; wait for the event Joined")
         if self._weights is None:
             self._weights = DefaultWeight(spec)
-        vector, whole = checked_update(spec, update, self._weights.of(weight))
+        vector, whole = checked_vector(spec, update), self._weights.of(weight)
         named = checked_metrics(spec, metrics)
         self._native.submit(number, vector, whole, named, *_clocks(now, wall))
 

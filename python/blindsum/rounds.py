@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from blindsum import _native, checks
+from blindsum import _native
 from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
 from blindsum.clipping import ClippingLog
 from blindsum.display import Shown, names_text
@@ -294,7 +294,8 @@ class Round(Shown):
             self._submitted = True
             log_dropped(self._spec.job, self.number)
             return
-        vector, whole = checked_update(self._spec, update, self._weights.of(weight))
+        vector = checked_vector(self._spec, update)
+        whole = self._weights.of(weight)
         named = checked_metrics(self._spec, metrics)
         if self._whole_models is not None and self._whole_models.is_looking:
             # The model is copied where it is asked for first.
@@ -453,19 +454,18 @@ def log_dropped(job: str, number: int) -> None:
     )
 
 
-def checked_update(spec: JobSpec, update: object, weight: object) -> tuple[Vector | IntegerVector, int]:
-    """An update and its weight, as the native core takes them.
+def checked_vector(spec: JobSpec, update: object) -> Vector | IntegerVector:
+    """An update as the native core takes it.
 
     Raises
     ------
     blindsum.InputError
-        They do not fit the job.
+        It does not fit the job.
     """
     if update is None:
         raise InputError("update: is None, and must be an array; call rnd.skip() to sit the round out")
     match spec.encoding:
         case Integers(bits=bits):
-            vector: Vector | IntegerVector = as_integers(update, spec.dim, bits)
+            return as_integers(update, spec.dim, bits)
         case _:
-            vector = as_vector(update, spec.dim)
-    return vector, checks.weight("weight", weight, spec)
+            return as_vector(update, spec.dim)

@@ -225,10 +225,12 @@ class Session(Shown):
     def final_model(self) -> Array | None:
         """The last model of the job, read-only, shape ``(dim,)``, once no more rounds will come.
 
-        It is there after :meth:`close`, too. ``None`` before that, and at a party of ``flashe`` that missed
-        the last round.
+        It is there after :meth:`close`, too. ``None`` before that, where the job keeps no model, and at a
+        party of ``flashe`` that missed the last round.
         """
-        return self._native.final_model() if self._final is None else self._final
+        if self._final is not None or self.spec.model_update == "none":
+            return self._final
+        return self._native.final_model()
 
     @property
     def done_early(self) -> str:
@@ -484,7 +486,7 @@ def join(
         server_name,
         (policy or Policy()).to_json(),
         None if state_dir is None else checks.folder("state_dir", state_dir),
-        float(give_up_after),
+        checks.seconds("give_up_after", give_up_after),
         memory,
         servers,
         checks.line("location", location),

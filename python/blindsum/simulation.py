@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from numpy.typing import NDArray
 
 from blindsum import _native, checks
-from blindsum.arrays import IntegerVector, Vector, as_integers, as_vector, is_mapping
+from blindsum.arrays import IntegerVector, Vector, as_integers, as_vector, in_order, is_mapping
 from blindsum.errors import ConfigError, InputError
 from blindsum.misbehaviours import Misbehaviour
 from blindsum.options import Integers
@@ -20,7 +20,7 @@ from blindsum.places import placed
 from blindsum.simulation_result import SimulationResult, simulated
 from blindsum.sparse import warn_once_if_rarely_opened
 from blindsum.spec import JobSpec
-from blindsum.training_metrics import checked_metrics
+from blindsum.training_metrics import MetricsLog, checked_metrics
 
 DropAt: TypeAlias = "Mapping[str | int, int] | Iterable[str]"
 """How many parties vanish at a stage: ``{"unmask": 2}`` or ``["unmask:2"]``."""
@@ -62,7 +62,7 @@ def simulate(
         One array of ``dim`` elements per party, or an array of shape ``(parties, dim)``; fewer than the
         job's ``parties`` make a smaller round. float32 and float64 are used in place. Where the job's
         encoding is ``"integers"``, arrays or lists of integers from 0 to ``2**bits - 1``. ``None`` makes
-        random ones.
+        random ones. The root of ``fltrust`` is the last party, whatever its name is.
     weights
         A weight per party, a whole number from 1 to ``max_weight``; ``None`` gives every party weight 1
         (where updates are random, a random weight).
@@ -161,7 +161,7 @@ def simulate(
 
 
 def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector] | list[IntegerVector]:
-    rows = _in_order("updates", updates, "one array per party")
+    rows = in_order("updates", updates, "one array per party")
     if len(rows) > spec.parties:
         raise InputError(f"updates: {len(rows)} given, but the job has parties = {spec.parties}")
     if len(rows) < spec.parties:
@@ -179,19 +179,8 @@ def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Ve
     return [as_vector(row, spec.dim, name) for name, row in named]
 
 
-def _in_order(field: str, values: object, what: str) -> list[object]:
-    """The values in the order of the parties' ranks."""
-    if is_mapping(values) or isinstance(values, Set):
-        rule = f"must be a list of {what}, in the order of the parties, not a {type(values).__name__}"
-        raise InputError(f"{field}: {rule}; give [values of party 0, of party 1, …]")
-    try:
-        return list(values)  # type: ignore[call-overload, no-any-return]
-    except TypeError as error:
-        raise InputError(f"{field}: must be a list of {what}, not {values!r}") from error
-
-
 def _weights(spec: JobSpec, weights: Sequence[int], parties: int) -> list[int]:
-    given = _in_order("weights", weights, "one whole number per party")
+    given = in_order("weights", weights, "one whole number per party")
     whole = [checks.weight(f"weights[{place}]", weight, spec) for place, weight in enumerate(given)]
     if len(whole) != parties:
         raise InputError(f"weights: {len(whole)} given, but there are {parties} updates; give one for each")
@@ -202,8 +191,11 @@ def _metrics(
     spec: JobSpec, metrics: Sequence[Mapping[str, float | None] | None], parties: int
 ) -> list[list[float | None]]:
     """The metrics of every party in the order of the job."""
-    given = _in_order("metrics", metrics, "one mapping per party")
+    given = in_order("metrics", metrics, "one mapping per party")
     found = [checked_metrics(spec, one, f"metrics[{place}]") for place, one in enumerate(given)]
+    noticed = MetricsLog(spec)
+    for place, one in enumerate(found):
+        noticed.look_at(f"metrics[{place}]", one)
     if len(found) != parties:
         raise InputError(f"metrics: {len(found)} given, but there are {parties} updates; give one for each")
     return [[one.get(metric.name) for metric in spec.metrics] for one in found]

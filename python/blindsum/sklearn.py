@@ -110,6 +110,10 @@ def _is_linear(estimator: Any) -> bool:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     name = type(estimator).__name__
+    if isinstance(estimator, type):
+        raise ConfigError(
+            "estimator", f"is the class {estimator.__name__}: give an estimator, {estimator.__name__}(…)"
+        )
     if isinstance(estimator, (MLPClassifier, MLPRegressor)):
         return False
     if hasattr(estimator, "steps"):

@@ -47,7 +47,9 @@ def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, 
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(checks.stored(store), job, most))
+    rounds: list[dict[str, Any]] = json.loads(
+        _native.stored_rounds(checks.stored(store), checks.line("job", job), most)
+    )
     if not rounds:
         _known(store, job)
     return rounds
@@ -63,7 +65,7 @@ def stored_spec(store: AnyPath, job: str) -> JobSpec:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    text = _native.stored_spec(checks.stored(store), job)
+    text = _native.stored_spec(checks.stored(store), checks.line("job", job))
     if text is None:
         raise _unknown(store, job)
     return JobSpec.from_dict(json.loads(text))
@@ -114,7 +116,7 @@ def stored_faults(store: AnyPath, job: str) -> list[StoredFault]:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    faults = _native.stored_faults(checks.stored(store), job)
+    faults = _native.stored_faults(checks.stored(store), checks.line("job", job))
     if not faults:
         _known(store, job)
     return faults
@@ -134,7 +136,7 @@ def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    model = _native.stored_model(checks.stored(store), job, version)
+    model = _native.stored_model(checks.stored(store), checks.line("job", job), version)
     if model is None:
         _known(store, job)
     return model
@@ -180,7 +182,7 @@ def stored_versions(store: AnyPath, job: str) -> list[int]:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    versions = _native.stored_versions(checks.stored(store), job)
+    versions = _native.stored_versions(checks.stored(store), checks.line("job", job))
     if not versions:
         _known(store, job)
     return versions

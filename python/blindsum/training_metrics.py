@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import numbers
 from collections.abc import Mapping
 
 from blindsum.errors import InputError
 from blindsum.spec import JobSpec
+
+logger = logging.getLogger("blindsum")
 
 
 def checked_metrics(spec: JobSpec, metrics: object, field: str = "metrics") -> dict[str, float]:
@@ -59,3 +63,33 @@ def _number(field: str, value: object) -> float:
         return float(value)
     except OverflowError as error:
         raise InputError(f"{field}: must be in the range of a float") from error
+
+
+class MetricsLog:
+    """Warns once of each metric that does not count as it was given, where no party of a real job says so."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._job = spec.job
+        self._ranges = {metric.name: (metric.low, metric.high) for metric in spec.metrics}
+        self._told: set[tuple[str, str]] = set()
+
+    def look_at(self, where: str, metrics: Mapping[str, float]) -> None:
+        """Look at the metrics of a party, by their names."""
+        for name, value in metrics.items():
+            low, high = self._ranges[name]
+            if low <= value <= high:
+                continue
+            if math.isfinite(value):
+                kind, counts = (
+                    "range",
+                    f"outside of its range from {low:g} to {high:g}, and counts as the end of it",
+                )
+                advice = "choose another low or high in the job"
+            else:
+                kind, counts = "finite", "and counts as missing"
+                advice = "look at what the training function computes"
+            if (name, kind) not in self._told:
+                self._told.add((name, kind))
+                logger.warning(
+                    "job %r, %s: metric %s is %g, %s: %s", self._job, where, name, value, counts, advice
+                )

@@ -30,13 +30,23 @@ class DefaultWeight:
 
     def __init__(self, spec: JobSpec, chosen: object = None) -> None:
         self._spec = spec
-        self._chosen = None if chosen is None else checks.weight("weight", chosen, spec)
+        self._chosen = None if chosen is None else checks.weight("weight", chosen, spec, "")
         self._warns = spec.max_weight > 1
 
-    def of(self, weight: object) -> object:
-        """The weight that was given, or the one that counts where none was: the chosen one, else 1."""
+    def of(self, weight: object) -> int:
+        """The weight that was given, or the one that counts where none was: the chosen one, else 1.
+
+        Raises
+        ------
+        blindsum.InputError
+            The one that was given is no weight of the job.
+        """
         if weight is not None:
-            return weight
+            return checks.weight("weight", weight, self._spec)
+        return self.default()
+
+    def default(self) -> int:
+        """The weight that counts where none was given: the chosen one, else 1."""
         if self._chosen is not None:
             return self._chosen
         warns, self._warns = self._warns, False

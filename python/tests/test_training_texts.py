@@ -64,7 +64,7 @@ def test_a_terminal_shows_names_and_does_nothing_else(tmp_path, capsys):
     run = dataclasses.replace(record(), job=TERMINAL, rounds=(one_round(outcome="abort", fault=TERMINAL),))
     run.to_jsonl(path)
     assert main(["report", str(path), "--csv", str(tmp_path / "run.csv")]) == 0
-    _Table(False).add(run.rounds[0])
+    _Table(False, None).add(run.rounds[0])
     shown = capsys.readouterr().out
     assert shown.count("\\x1b[2J\\x1b]0;owned\\x07\\u202e") == 2
     assert not set("\x1b\x07\u202e") & set(shown)

@@ -34,8 +34,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read and print."""
     from blindsum.coordinator import stored_jobs
+    from blindsum.errors import StoreError
 
     jobs = stored_jobs(options.store)
+    if not jobs and not options.json:
+        raise StoreError(
+            f"store {options.store}: has no job; `blindsum serve --store` makes one when it starts"
+        )
     if options.json:
         print(json.dumps(jobs))
         return 0

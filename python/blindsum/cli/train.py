@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blindsum.cli import EXIT_ABORT, EXIT_SUM, console
+from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, console
 from blindsum.cli.compare import setting
 from blindsum.cli.files import check_folder, named
 from blindsum.cli.flags import named_as_flags
@@ -79,6 +78,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Train and report."""
+    from blindsum.training.callbacks import Raised
+    from blindsum.training.checkpoints import STATE
+
     changes = [setting(text) for text in options.set]
     if options.processes and options.plain:
         raise ConfigError("--plain", "goes with a simulated run only: leave --processes or --plain out")
@@ -94,16 +96,24 @@ def run(options: argparse.Namespace) -> int:
         what = (
             "a run of processes begins anew" if options.processes else "the same command goes on from there"
         )
-        has_some = os.path.isdir(options.out) and os.listdir(options.out)
-        so_far = f"{options.out} has what there is so far, and {what}" if has_some else "no round is over yet"
+        is_kept = table.last or (not options.processes and (Path(options.out) / STATE).exists())
+        so_far = f"{options.out} has what there is so far, and {what}" if is_kept else "no round is over yet"
         console.note(f"stopped; {so_far}")
         raise
+    except Raised as error:
+        # The one traceback that a user wants to see: the one of the user's own function.
+        console.note(error.own_trace(), "ERROR")
+        onward = "" if options.processes or not table.last else "; the same command goes on from there"
+        so_far = f"{options.out} has what there is up to round {table.last}{onward}" if table.last else ""
+        console.note("; ".join(text for text in (str(error), so_far) if text), "ERROR")
+        return EXIT_FAILED
     _write(record, Path(options.out), table)
     last = record.rounds[-1] if record.rounds else None
     return EXIT_SUM if last is not None and last.outcome == "sum" else EXIT_ABORT
 
 
 def _simulated(options: argparse.Namespace, changes: list[tuple[str, str]], table: _Table) -> TrainingRecord:
+    from blindsum.training.callbacks import told
     from blindsum.training.description import described
     from blindsum.training.simulated import simulate_training
 
@@ -111,10 +121,10 @@ def _simulated(options: argparse.Namespace, changes: list[tuple[str, str]], tabl
     settings = dict(run.settings) | ({} if options.seed is None else {"seed": options.seed})
     return simulate_training(
         run.spec,
-        run.step,
+        told(run.step, "the training step"),
         run.parts,
         model=run.model,
-        evaluate=run.evaluate,
+        evaluate=None if run.evaluate is None else told(run.evaluate, "evaluate"),
         plain=options.plain,
         threads=options.threads,
         out=options.out,
@@ -143,11 +153,14 @@ class _Table:
         # The folder in which earlier rounds of this run may be.
         self._before = before
         self._header = False
+        # The latest round that is over.
+        self.last = 0
 
     def add(self, one: TrainingRound) -> None:
         """Show a round."""
         from blindsum.training.files import round_line
 
+        self.last = one.number
         if self.as_json:
             print(round_line(one), end="", flush=True)
             return

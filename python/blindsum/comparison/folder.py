@@ -129,5 +129,9 @@ class Folder:
 def replace(path: Path, text: str) -> None:
     """Write a file so that at every moment there is the old or the new one, whole."""
     beside = path.with_name(f".{path.name}.new")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        # The name that the caller knows.
+        raise OSError(error.errno, error.strerror, str(path)) from error

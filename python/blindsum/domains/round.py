@@ -102,7 +102,9 @@ class DomainRound:
         said: Header
         own: Own | None = None
         try:
-            own = Own.checked(rules, self._talk.rank, update, self._weights.of(weight))
+            own = Own.checked(
+                rules, self._talk.rank, update, self._weights.default() if weight is None else weight
+            )
             said = dict(own.said()) | {"metrics": own_metrics(rules, self._talk.rank, metrics)}
         except DomainInputError as error:
             said = {"refused": from_error(error)}

@@ -11,8 +11,9 @@ import numpy as np
 from blindsum import checks
 from blindsum.arrays import IntegerVector, Vector
 from blindsum.errors import InputError
-from blindsum.rounds import Array, checked_update
+from blindsum.rounds import Array, checked_vector
 from blindsum.spec import JobSpec
+from blindsum.training_metrics import checked_metrics
 
 
 class TrainingTurn(int):
@@ -110,7 +111,7 @@ def contribution(spec: JobSpec, given: Any, weight: int) -> Contribution | Nothi
     values = given if isinstance(given, tuple) else (given,)
     if len(values) > 3:
         raise InputError(
-            f"training step: returned a tuple of {len(values)} values; it must return the update, "
+            f"returned a tuple of {len(values)} values; it must return the update, "
             "(update, weight), (update, weight, metrics), or None to sit the round out"
         )
     update = values[0] if values else None
@@ -119,13 +120,9 @@ def contribution(spec: JobSpec, given: Any, weight: int) -> Contribution | Nothi
     if update is None or checks.whole_number(own_weight) == 0:
         return NO_UPDATE
     try:
-        vector, whole = checked_update(spec, update, own_weight)
+        vector, whole = checked_vector(spec, update), checks.weight("weight", own_weight, spec)
         if isinstance(vector, np.ndarray) and vector.dtype.kind == "f" and not np.isfinite(vector).all():
             return Nothing("its update is not finite")
     except InputError as error:
         return Nothing(f"its update cannot be used: {error}")
-    if not isinstance(metrics, Mapping):
-        raise InputError(
-            f"training step: metrics are a {type(metrics).__name__}; give a mapping of names to numbers"
-        )
-    return Contribution(vector, whole, metrics)
+    return Contribution(vector, whole, checked_metrics(spec, metrics))

@@ -68,7 +68,8 @@ class Devices:
         blindsum.ConfigError
             A number that is no time or no speed, or another number of them than there are parties.
         """
-        links = [link or Link()] * spec.parties if link is None or isinstance(link, Link) else list(link)
+        one = Link() if link is None else link
+        links = [one] * spec.parties if not isinstance(one, Sequence) else list(one)
         if len(links) != spec.parties or not all(isinstance(one, Link) for one in links):
             rule = f"must be one blindsum.training.Link, or one for each of the {spec.parties} parties"
             raise ConfigError("link", rule)

@@ -57,6 +57,16 @@ def _plain(value: object) -> object:
             return value
 
 
+def _is_store(path: str) -> bool:
+    """Whether a file is one of SQLite."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        # Reading it says why.
+        return False
+
+
 def read_record(path: AnyPath) -> dict[str, Any]:
     """The fields of a record, from the file that :func:`record_lines` is in.
 
@@ -66,6 +76,8 @@ def read_record(path: AnyPath) -> dict[str, Any]:
         It cannot be read, is no record, or one that was cut off.
     """
     name = checks.path("path", path)
+    if _is_store(name):
+        raise InputError(f"record {name}: is a coordinator's store: `blindsum report --store` reads it")
     try:
         # Other line ends may stand in a reason: JSON has \n as an escape, and no line but the end of one.
         lines = texts.read(name).removesuffix("\n").split("\n")

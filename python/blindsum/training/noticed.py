@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
 
 from blindsum.arrays import Vector
@@ -13,6 +12,7 @@ from blindsum.options import Quantised
 from blindsum.rounds import Array
 from blindsum.spec import JobSpec
 from blindsum.training.contribution import Contribution
+from blindsum.training_metrics import MetricsLog
 from blindsum.whole_models import WholeModelLog
 
 logger = logging.getLogger("blindsum")
@@ -44,28 +44,14 @@ class RunLog:
         self._zeros = ZerosLog(spec)
         self._whole = WholeModelLog(spec)
         self._clipped = False
-        self._beyond: set[str] = set()
-        self._ranges = {metric.name: (metric.low, metric.high) for metric in spec.metrics}
+        self._metrics = MetricsLog(spec)
 
     def given(self, number: int, version: int, model: Array, gives: Mapping[str, Contribution]) -> None:
         """Look at the model of a round, and at what parties give, by their names."""
         self._zeros.look_at(number, version, model)
         for name, one in gives.items():
             self._whole.look_at(number, version, model, one.vector, f"the update of {name}")
-            self._look_at_metrics(number, name, one.metrics)
-
-    def _look_at_metrics(self, number: int, name: str, metrics: Mapping[str, float]) -> None:
-        for metric, value in metrics.items():
-            low, high = self._ranges.get(metric, (value, value))
-            is_number = value is not None and not math.isnan(value)
-            if metric in self._beyond or not is_number or low <= value <= high:
-                continue
-            self._beyond.add(metric)
-            logger.warning(
-                "job %r, round %d: metric %s of %s is %g, outside of its range from %g to %g, and counts as "
-                "the end of it: choose another low or high in the job",
-                *(self._spec.job, number, metric, name, value, low, high),
-            )
+            self._metrics.look_at(f"round {number}, {name}", one.metrics)
 
     def clipped(self, number: int, coordinates: int, parties: int) -> None:
         """Look at how many coordinates of all updates were cut off."""

@@ -19,6 +19,8 @@ import numpy as np
 from blindsum.errors import BlindsumError
 from blindsum.rounds import Array
 from blindsum.testing import Cluster, PartyProcess
+from blindsum.training.callbacks import Raised
+from blindsum.training.callbacks import told as told_of
 from blindsum.training.contribution import TrainingTurn
 from blindsum.training.description import Description, described
 from blindsum.training.record import Evaluate, TrainingRecord, TrainingRound
@@ -29,6 +31,12 @@ SETTINGS = "BLINDSUM_TRAINING"
 
 WARNING = re.compile(r"^(?:WARNING:? )?(job '.*', round \d+: .*)")
 """A warning in the log of a party."""
+
+NO_UPDATE = re.compile(r"^(round \d+: no update of this party: .*)")
+"""What a party says where its update cannot be used."""
+
+MOST_LOST = 10
+"""Rounds in a row without a sum after which a run ends: it does not get better by itself."""
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 """What may differ between two warnings of one kind."""
@@ -89,14 +97,16 @@ def run_processes(
             start, options = None, ("--initial", str(Path(folder) / "first.npy"))
         parties = [_party(path, changes, rank, name, options) for rank, name in enumerate(names)]
         limits = {"models_kept": KEEPS_ALL}
-        evaluate = None if spec.hides_sum or run.evaluate is None else _once(run.evaluate)
+        evaluate = (
+            None if spec.hides_sum or run.evaluate is None else _Once(told_of(run.evaluate, "evaluate"))
+        )
         stopped: BaseException | None = None
         with Cluster(spec, parties, Path(folder), model=start, limits=limits, goes_on=True) as cluster:
             watched = _Watched(cluster, evaluate, progress, told)
             try:
                 for status in cluster.statuses():
                     watched.look(status)
-            except (KeyboardInterrupt, BlindsumError) as error:
+            except (KeyboardInterrupt, BlindsumError, Raised) as error:
                 stopped = error
             watched.look()
         record = TrainingRecord.from_store(cluster.store, spec.job, evaluate=evaluate)
@@ -116,6 +126,7 @@ class _Watched:
         self._cluster, self._evaluate = cluster, evaluate
         self._progress, self._told = progress, told
         self._shown = 0
+        self._lost = 0
         self._said: set[str] = set()
         self._kinds: set[str] = set()
 
@@ -138,12 +149,17 @@ class _Watched:
             self._shown = one.number
             self._progress(one)
             self._warnings()
+            self._lost = 0 if one.outcome == "sum" else self._lost + 1
+            if self._lost == MOST_LOST:
+                raise BlindsumError(
+                    f"{MOST_LOST} rounds in a row have no sum, the last one because {one.fault}"
+                )
 
     def _warnings(self) -> None:
         """Tell the first warning of each kind that parties wrote into their logs."""
         for party in self._cluster.parties:
             for line in self._cluster.log(party):
-                if (found := WARNING.search(line)) is None:
+                if (found := WARNING.search(line) or NO_UPDATE.search(line)) is None:
                     continue
                 kind = NUMBER.sub("", found[1])
                 if kind not in self._kinds:
@@ -151,17 +167,23 @@ class _Watched:
                     self._told(f"{party}: {found[1]}")
 
 
-def _once(evaluate: Evaluate) -> Evaluate:
-    """The same function, which tests each model once."""
-    known: dict[bytes, Mapping[str, float]] = {}
+class _Once:
+    """The same function, which tests each model once, and none after it has raised."""
 
-    def test(model: Array) -> Mapping[str, float]:
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self._known: dict[bytes, Mapping[str, float]] = {}
+        self._failed = False
+
+    def __call__(self, model: Array) -> Mapping[str, float]:
         name = hashlib.sha256(model.data).digest()
-        if name not in known:
-            known[name] = evaluate(model)
-        return known[name]
-
-    return test
+        if name not in self._known:
+            if self._failed:
+                return {}
+            self._failed = True
+            self._known[name] = self._evaluate(model)
+            self._failed = False
+        return self._known[name]
 
 
 def _single(model: Array | None) -> Any:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from blindsum import _native, checks
+from blindsum.arrays import in_order
 from blindsum.errors import BlindsumError, ConfigError, InputError
 from blindsum.origin import origin
 from blindsum.rounds import Array
 from blindsum.simulation import DropAt, drops
 from blindsum.spec import JobSpec
+from blindsum.training.callbacks import tested
 from blindsum.training.checkpoints import Checkpoints
 from blindsum.training.contribution import (
     NO_DATA,
@@ -128,10 +130,11 @@ def simulate_training(
     [('sum', 3), ('sum', 3)]
     """
     checks.job_spec(spec)
-    for name, function in (("step", step), ("evaluate", evaluate), ("present", present)):
-        if function is not None and not callable(function):
+    functions = (("step", step), ("evaluate", evaluate), ("present", present), ("progress", progress))
+    for name, function in functions:
+        if (function is not None or name == "step") and not callable(function):
             raise ConfigError(name, f"must be a function, not a {type(function).__name__}")
-    whole = list(parts)
+    whole = in_order("parts", parts, "one item per party")
     if len(whole) != spec.parties:
         raise InputError(
             f"parts: {len(whole)} given, but the job has parties = {spec.parties}; give one item for each"
@@ -326,17 +329,16 @@ class _Run:
                 raise
             # A ModelVector found a number that is not finite.
             return Nothing(f"its update cannot be used: {error}")
-        return contribution(self.spec, given, examples if self.spec.max_weight > 1 else 1)
+        try:
+            return contribution(self.spec, given, examples if self.spec.max_weight > 1 else 1)
+        except InputError as error:
+            where = f"the training step of {self.names[rank]} in round {number}"
+            raise InputError(f"{where}: {error}") from error
 
     def _metrics(self, values: Mapping[str, float]) -> list[float | None]:
         """Values in the order of the job's metrics; what is not finite was not reported."""
-        names = [metric.name for metric in self.spec.metrics]
-        for name in values:
-            if name not in names:
-                known = ", ".join(names) or "none"
-                raise InputError(f"training step: metric {name!r} is not one of the job's: {known}")
-        found = (values.get(name) for name in names)
-        return [None if value is None or not math.isfinite(value) else float(value) for value in found]
+        found = (values.get(metric.name) for metric in self.spec.metrics)
+        return [None if value is None or not math.isfinite(value) else value for value in found]
 
     def _go_on_plainly(self, number: int, survivors: Sequence[int]) -> None:
         """Train the plain model for the same parties, without clipping or rounding."""
@@ -352,9 +354,7 @@ class _Run:
             self.plain.apply(total / weights)
 
     def _tested(self, model: Array) -> dict[str, float]:
-        if self.evaluate is None:
-            return {}
-        return {name: float(value) for name, value in self.evaluate(model).items()}
+        return {} if self.evaluate is None else tested(self.evaluate, model, self.job.version())
 
     def _without_a_sum(self, number: int, lost: Mapping[str, str], version: int, fault: str) -> TrainingRound:
         return TrainingRound(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from blindsum.errors import ConfigError, InputError
+from blindsum.errors import ConfigError
 from blindsum.origin import origin
 from blindsum.stores import stored_jobs, stored_model, stored_rounds, stored_spec
+from blindsum.training.callbacks import tested
 from blindsum.training.record import BestModel, Evaluate, StageCost, TrainingRound, bound_of
 from blindsum.training.words import count_text
 
@@ -113,23 +114,8 @@ def _tests(
         model = stored_model(store, job, version)
         if model is None:
             break
-        found[version] = _numbers(version, evaluate(model))
+        found[version] = tested(evaluate, model, version)
     return found
-
-
-def _numbers(version: int, given: object) -> dict[str, float]:
-    where = f"evaluate: what it gives for version {version} of the model"
-    if not isinstance(given, Mapping):
-        raise InputError(
-            f"{where} must be numbers by their names, e.g. {{'accuracy': 0.9}}, not a {type(given).__name__}"
-        )
-    numbers = {}
-    for name, value in given.items():
-        try:
-            numbers[str(name)] = float(value)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{where}, {name}: {type(value).__name__} is no number; give a float") from error
-    return numbers
 
 
 def _best(store: AnyPath, job: str, status: Mapping[str, Any]) -> BestModel | None:

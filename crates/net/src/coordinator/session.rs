@@ -180,7 +180,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         let hello = session.hello(first)?;
         let job = (self.find)(&hello.job).ok_or_else(|| {
             let reason = format!(
-                "there is no job {:?} here: check --job, or ask the coordinator's operator for the name",
+                "there is no job {:?} here: check the name of the job, or ask the coordinator's operator for the name",
                 foreign(&hello.job)
             );
             Refused::new(RefusalCode::RefusalUnknownJob, reason)

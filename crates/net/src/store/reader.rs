@@ -238,7 +238,9 @@ impl StoreReader {
     pub fn spec(&self, job: &str) -> Result<Option<JobSpec>, StoreError> {
         let query = "SELECT spec FROM jobs WHERE job = ?";
         let read = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
-        let found = self.sql(|| self.connection.query_row(query, [job], read).optional())?;
+        let found = self.at_one_moment(|connection| {
+            self.sql(|| connection.query_row(query, [job], read).optional())
+        })?;
         found.map(|spec| self.parsed(job, &spec)).transpose()
     }
 
