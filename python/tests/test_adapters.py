@@ -318,6 +318,23 @@ def test_floats_that_jax_does_not_hold_do_not_stay_at_home_silently(leaf, what):
     assert bs_jax.ModelVector(tree, parameters=lambda name, _: name == "a").layout == ("a float32 2",)
 
 
+def test_the_mask_of_an_array_is_not_lost():
+    masked = np.ma.masked_array([1.0, 2.0], [0, 1])
+    with pytest.raises(bs.ConfigError, match=r"tree: b is a masked array: fill it"):
+        bs_jax.ModelVector({"a": jnp.zeros(2), "b": masked})
+    vector = bs_jax.ModelVector({"b": np.zeros(2)})
+    vector.load(np.zeros(2))
+    with pytest.raises(bs.ConfigError, match=r"tree: b is a masked array: fill it"):
+        vector.change({"b": masked})
+
+
+def test_an_estimator_is_none_of_its_class():
+    with pytest.raises(
+        bs.ConfigError, match=r"is the class SGDRegressor: give an estimator, SGDRegressor\(…\)"
+    ):
+        ModelVector(SGDRegressor, n_features=3)
+
+
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "complex64"])
 def test_numbers_that_a_vector_has_no_room_for_are_refused(dtype):
     tree = {"a": jnp.zeros(2), "b": [jnp.zeros(2, dtype)]}

@@ -71,6 +71,13 @@ def test_commands_refuse_empty_names(words, value, capsys):
     assert "must name a file or folder, not be empty" in err
 
 
+@pytest.mark.parametrize("seconds", ["x", -1, float("nan"), None])
+def test_how_long_a_party_tries_is_a_number_of_seconds(place, seconds):
+    own = {"identity": place.identity("a"), "ca": place.folder / "ca.pem"}
+    with pytest.raises(bs.ConfigError, match=r"^give_up_after: "):
+        bs.join("https://localhost:1", job="job", give_up_after=seconds, **own)
+
+
 @pytest.mark.parametrize("value", ["", " "])
 def test_python_refuses_empty_names(value, place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

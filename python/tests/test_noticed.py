@@ -64,8 +64,9 @@ def test_a_metric_beyond_its_range_is_told_once_and_nan_is_missing(caplog):
     def step(model, data, turn):
         return small(model, data, turn), 1, {"loss": 2.5 if data == 3 else 0.5, "f1": float("nan")}
 
-    record, (line,) = said(caplog, spec, step, model=START)
-    assert "round 1: metric loss of party-3 is 2.5, outside of its range from 0 to 1" in line
+    record, (missing, line) = said(caplog, spec, step, model=START)
+    assert "round 1, party-1: metric f1 is nan, and counts as missing" in missing
+    assert "round 1, party-3: metric loss is 2.5, outside of its range from 0 to 1" in line
     assert record.rounds[0].metrics["loss"] == pytest.approx((1 + 3 * 0.5) / 4, abs=1e-6)
     assert record.rounds[0].reported["f1"] == 0.0
 

@@ -9,7 +9,7 @@ import blindsum as bs
 from blindsum import pki
 from blindsum.cli import main
 from blindsum.cli.operators import lines_of
-from blindsum.stores import stored_faults, stored_model, stored_rounds, stored_versions
+from blindsum.stores import stored_faults, stored_model, stored_rounds, stored_spec, stored_versions
 
 
 def test_status_names_who_was_lost_in_a_round_as_describe_does(place, partner, tmp_path, capsys):
@@ -62,3 +62,26 @@ def test_a_job_that_has_failed_says_how_it_goes_on(place, tmp_path, capsys):
     assert main(["status", "--store", str(store)]) == 0
     said = capsys.readouterr().out
     assert "are needed; when that is mended: blindsum admin resume job\n" in said
+
+
+READS = {
+    "rounds": stored_rounds,
+    "faults": stored_faults,
+    "versions": stored_versions,
+    "spec": stored_spec,
+    "model": lambda store, job: stored_model(store, job, 0),
+}
+
+
+@pytest.mark.parametrize("what", READS)
+def test_a_store_without_jobs_says_so(what, tmp_path, capsys):
+    store = tmp_path / "empty.sqlite"
+    store.touch()
+    with pytest.raises(bs.ConfigError, match="'job', and must be one of the store's jobs: it has none"):
+        READS[what](store, "job")
+    with pytest.raises(bs.ConfigError, match="job: must be a text, not a NoneType"):
+        READS[what](store, None)
+    assert main(["status", "--store", str(store)]) == 1
+    assert "has no job; `blindsum serve --store` makes one" in capsys.readouterr().err
+    assert main(["status", "--store", str(store), "--json"]) == 0
+    assert capsys.readouterr().out == "[]\n"

@@ -1,6 +1,7 @@
 """``blindsum train``: a model and data of a user's own, simulated and as processes."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -202,3 +203,88 @@ def test_flags_that_go_with_nothing_are_refused(folder, capsys):
     assert "--plain: goes with a simulated run only" in capsys.readouterr().err
     assert status_of("train", "nowhere.toml") == 2
     assert "FILE: nowhere.toml cannot be read" in capsys.readouterr().err
+
+
+RAISES = """
+import numpy as np
+from digitsmodel import parts
+
+seen = []
+
+
+def step(model, part, turn):
+    if turn == 3:
+        raise LookupError("no batch today")
+    return np.full(3, 0.125) - model
+
+
+def good(model, part, turn):
+    return np.full(3, 0.125) - model
+
+
+def heavy(model, part, turn):
+    return np.full(3, 0.125) - model, 99
+
+
+def evaluate(model):
+    seen.append(model)
+    if len(seen) == 3:
+        raise LookupError("no test today")
+    return {"first": float(model[0])}
+"""
+
+
+@pytest.fixture
+def raises(folder):
+    (folder / "raises.py").write_text(RAISES)
+
+    def write(**functions):
+        text = STEP
+        for name, function in functions.items():
+            known = {"step": "digitsmodel:step", "evaluate": "digitsmodel:three"}[name]
+            text = text.replace(known, f"raises:{function}")
+        (folder / "raises.toml").write_text(text)
+        sys.modules.pop("raises", None)
+
+    return write
+
+
+@pytest.mark.parametrize("processes", [(), ("--processes",)])
+def test_what_there_is_stays_where_the_evaluation_raises(raises, folder, capsys, processes):
+    raises(step="good", evaluate="evaluate")
+    words = ("train", "raises.toml", "--set", "rounds=5", "--out", "run", *processes)
+    assert status_of(*words) == 1
+    said = capsys.readouterr().err
+    assert "in evaluate" in said
+    assert "blindsum/training" not in said
+    assert "evaluate raised LookupError: no test today" in said.splitlines()[-1]
+    if processes:
+        record = bs.TrainingRecord.from_jsonl(folder / "run" / "record.jsonl")
+        # Rounds that are new are tested from the latest one on.
+        assert [one.test["first"] for one in record.rounds if one.test] == pytest.approx(
+            [0.125] * 2, abs=1e-3
+        )
+        assert (folder / "run" / "report.html").exists()
+    else:
+        assert said.splitlines()[-1].endswith("up to round 2; the same command goes on from there")
+        assert status_of(*words) == 0
+        assert len(bs.TrainingRecord.from_jsonl(folder / "run" / "record.jsonl").rounds) == 5
+
+
+def test_a_step_that_raises_is_told_with_party_and_round(raises, capsys):
+    raises(step="step")
+    assert status_of("train", "raises.toml", "--set", "rounds=5", "--out", "run") == 1
+    said = capsys.readouterr().err
+    assert "blindsum/training" not in said
+    last = said.splitlines()[-1]
+    assert "the training step of party-1 in round 3 raised LookupError: no batch today" in last
+
+
+def test_a_run_whose_parties_can_never_give_an_update_ends_and_says_why(raises, folder, capsys):
+    raises(step="heavy")
+    assert status_of("train", "raises.toml", "--processes", "--set", "rounds=5", "--out", "run") == 1
+    said = capsys.readouterr().err
+    assert "no update: weight: 99 must be a whole number from 1 to max_weight = 1" in said
+    assert "10 rounds in a row have no sum" in said
+    record = bs.TrainingRecord.from_jsonl(folder / "run" / "record.jsonl")
+    assert {one.outcome for one in record.rounds} == {"abort"}

@@ -158,6 +158,9 @@ def test_hyperparameters_and_seeds_reach_the_step():
     assert record.origin["seed"] == "3"
 
 
+MEASURED = job(metrics=[bs.Metric("loss", 0, 1)])
+
+
 @pytest.mark.parametrize(
     ("change", "error", "text"),
     [
@@ -171,8 +174,30 @@ def test_hyperparameters_and_seeds_reach_the_step():
         ({"link": [Link()]}, bs.ConfigError, "link: must be one"),
         ({"drop": 2}, bs.ConfigError, "drop: 2 must be a number from 0 to 1"),
         ({"step": lambda *_: (1, 2, 3, 4)}, bs.InputError, "a tuple of 4 values"),
-        ({"step": lambda m, d, t: (d, 1, {"accuracy": 1})}, bs.InputError, "'accuracy' is not one of"),
-        ({"step": lambda m, d, t: (d, 1, 7)}, bs.InputError, "metrics are a int"),
+        (
+            {"step": lambda m, d, t: (d, 1, {"accuracy": 1})},
+            bs.InputError,
+            "'accuracy' is no metric of the job",
+        ),
+        (
+            {"step": lambda m, d, t: (d, 1, 7)},
+            bs.InputError,
+            "the training step of party-1 in round 1: metrics: must map names to numbers, not int",
+        ),
+        (
+            {"spec": MEASURED, "step": lambda m, d, t: (d, 1, {"loss": "good"})},
+            bs.InputError,
+            r"party-1 in round 1: metrics\['loss'\]: must be a number, not str",
+        ),
+        ({"parts": None}, bs.InputError, "parts: must be a list of one item per party, not None"),
+        ({"parts": "abcd"}, bs.InputError, "parts: must be a list of one item per party.* not a str"),
+        ({"parts": dict(zip("abcd", TARGETS, strict=True))}, bs.InputError, "parts: .* not a dict; give"),
+        ({"link": 5}, bs.ConfigError, "link: must be one"),
+        ({"progress": 5}, bs.ConfigError, "progress: must be a function, not a int"),
+        ({"step": None}, bs.ConfigError, "step: must be a function"),
+        ({"evaluate": lambda _: 0.5}, bs.InputError, "version 1 of the model must be numbers by their"),
+        ({"evaluate": lambda _: {"a": "x"}}, bs.InputError, "version 1 of the model, a: str is no number"),
+        ({"evaluate": lambda _: {3: 1.0}}, bs.InputError, "version 1 of the model, 3: is no text"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(change, error, text):

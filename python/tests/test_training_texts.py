@@ -188,3 +188,21 @@ def test_whole_numbers_stay_whole():
 def test_tensors_have_names_that_can_be_seen(sign):
     with pytest.raises(bs.SpecError, match="without spaces, control and format characters"):
         bs.JobSpec(protocol="plain", parties=2, layout=[f"a{sign}b float32 4"])
+
+
+@pytest.mark.parametrize("write", ["to_csv", "to_jsonl", "report"])
+def test_an_error_of_a_file_names_the_file_that_was_asked_for(write, tmp_path):
+    path = tmp_path / "nosuch" / "run.out"
+    with pytest.raises(FileNotFoundError) as caught:
+        getattr(record(), write)(path)
+    assert caught.value.filename == str(path)
+    with pytest.raises(IsADirectoryError) as caught:
+        getattr(record(), write)(tmp_path)
+    assert caught.value.filename == str(tmp_path)
+
+
+def test_a_store_is_no_record(tmp_path):
+    path = tmp_path / "job.sqlite"
+    path.write_bytes(b"SQLite format 3\0" + bytes(84))
+    with pytest.raises(bs.InputError, match="is a coordinator's store: `blindsum report --store` reads it"):
+        bs.TrainingRecord.from_jsonl(path)

@@ -76,3 +76,17 @@ def test_the_command_takes_a_weight_for_all_updates(tmp_path):
         logs = {name: "\n".join(cluster.log(name)) for name in own}
     assert last["round"]["total_weight"] == 8
     assert [name for name, log in logs.items() if "without a weight" in log] == ["c"]
+
+
+def test_an_update_that_is_refused_has_no_weight_to_be_told_of(place, caplog):
+    with (
+        place.coordinator(place.spec(parties=1, rounds=1, max_weight=10)) as coordinator,
+        place.join(coordinator, "a") as job,
+    ):
+        rnd = job.next_round()
+        with pytest.raises(bs.InputError, match="3 elements"):
+            rnd.submit(np.zeros(3))
+        assert said(caplog) == []
+        rnd.submit(np.zeros(4))
+        rnd.result()
+    assert len(said(caplog)) == 1

@@ -170,6 +170,16 @@ class Cluster:
         text = (self._folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
         return text.strip().splitlines()
 
+    def told(self, name: str) -> list[dict[str, Any]]:
+        """What a party has told of its rounds so far, each as `blindsum join --json` prints it."""
+        path = self._told(name)
+        # The last line may be under way.
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        return [json.loads(line) for line in lines]
+
+    def _told(self, name: str) -> Path:
+        return self._folder / f"{name}.jsonl"
+
     @property
     def parties(self) -> tuple[str, ...]:
         """The names of the parties."""
@@ -259,10 +269,11 @@ class Cluster:
         rules += [f"max_dim={self.spec.dim}", f"max_parties={self.spec.parties}", f"max_message={2**62}"]
         words += [word for rule in rules for word in ("--policy", rule)]
         words += party.options
-        self._start(party.name, words, party.environment, subprocess.DEVNULL)
+        with self._told(party.name).open("w", encoding="utf-8") as told:
+            self._start(party.name, words, party.environment, told)
 
     def _start(
-        self, name: str, words: list[str], environment: Mapping[str, str], stdout: int
+        self, name: str, words: list[str], environment: Mapping[str, str], stdout: int | IO[str]
     ) -> subprocess.Popen[str]:
         # Many processes share few cores here: one thread each for numpy is fastest.
         extra = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **environment}

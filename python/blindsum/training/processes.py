@@ -32,9 +32,6 @@ SETTINGS = "BLINDSUM_TRAINING"
 WARNING = re.compile(r"^(?:WARNING:? )?(job '.*', round \d+: .*)")
 """A warning in the log of a party."""
 
-NO_UPDATE = re.compile(r"^(round \d+: no update of this party: .*)")
-"""What a party says where its update cannot be used."""
-
 MOST_LOST = 10
 """Rounds in a row without a sum after which a run ends: it does not get better by itself."""
 
@@ -156,15 +153,20 @@ class _Watched:
                 )
 
     def _warnings(self) -> None:
-        """Tell the first warning of each kind that parties wrote into their logs."""
+        """Tell the first warning of each kind that parties wrote, and why they gave no update."""
         for party in self._cluster.parties:
             for line in self._cluster.log(party):
-                if (found := WARNING.search(line) or NO_UPDATE.search(line)) is None:
-                    continue
-                kind = NUMBER.sub("", found[1])
-                if kind not in self._kinds:
-                    self._kinds.add(kind)
-                    self._told(f"{party}: {found[1]}")
+                if (found := WARNING.search(line)) is not None:
+                    self._tell_once(party, found[1])
+            for one in self._cluster.told(party):
+                if one["outcome"] == "skipped":
+                    self._tell_once(party, f"round {one['round']}: no update: {one['fault']}")
+
+    def _tell_once(self, party: str, text: str) -> None:
+        kind = NUMBER.sub("", text)
+        if kind not in self._kinds:
+            self._kinds.add(kind)
+            self._told(f"{party}: {text}")
 
 
 class _Once:
