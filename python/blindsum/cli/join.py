@@ -55,6 +55,9 @@ is out and this party ends before the coordinator says whether it counts: with -
 learn it. It is "unknown" as well if somebody broke the protocol once the update was out, and "missed" if the
 update counts and this party cannot get the result.
 
+Where an operator of the coordinator pauses the job, a line says by whom and why, and another one that rounds
+begin again; with --json the "outcome" is "held" with a "reason", and "resumed".
+
 A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
 
 --policy, with the defaults; a job that breaks a rule is refused, and the rule named:
@@ -228,7 +231,7 @@ def _take_rounds(session: Session, train: Callable[..., Any], told: Told) -> Non
     """Take part in round after round until the job is over."""
     from blindsum.errors import RoundUnknown
 
-    for current in session.rounds(told.lost):
+    for current in session.rounds(told.lost, told.held):
         told.begins(current)
         if not _submit(current, train, told):
             continue

@@ -105,6 +105,13 @@ class Told:
         self.status = EXIT_ABORT
         _say({"round": error.number, "outcome": "unknown", "fault": str(error)}, self._json)
 
+    def held(self, reason: str) -> None:
+        """Operators let no round begin, or let the job go on."""
+        if self._json:
+            _say({"outcome": "held", "reason": reason} if reason else {"outcome": "resumed"}, self._json)
+        else:
+            print(f"no round begins: {reason}" if reason else "rounds begin again", flush=True)
+
     def skipped(self, number: int, why: str) -> None:
         """Say that this party gives no update."""
         self.status = EXIT_ABORT
