@@ -390,7 +390,7 @@ fn who_sits_a_round_out_says_so_and_stays() {
         .iter()
         .filter_map(|stage| stage.dropped.get("a"));
     let reason = dropped.next().unwrap();
-    assert_eq!(reason, "it refused its own update: it is not finite");
+    assert_eq!(reason, "its update was not accepted: it is not finite");
     let others = others.map(|(go_on, other)| {
         go_on.send(()).unwrap();
         other
