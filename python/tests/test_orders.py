@@ -141,7 +141,7 @@ def test_parties_are_told_who_paused_the_job_and_that_it_goes_on(place, processe
     with place.coordinator(spec, limits={"farewell": 20.0}) as coordinator:
         url = f"https://localhost:{coordinator.address.rpartition(':')[2]}"
         who = ("--identity", place.identity("a"), "--ca", place.folder / "ca.pem", *place.take_any)
-        party = processes("join", url, "--job", "job", *who, "--train", "training:step")
+        party = processes("join", url, "--job", "job", *who, "--train", "training:light")
         assert party.stdout.readline().startswith("joined job")
         told, session = queue.SimpleQueue(), place.join(coordinator, "b")
         assert session.held == ""
