@@ -39,6 +39,7 @@ enum Small {
     Fixed(u64, Vec<(Vec<u8>, Vec<u8>)>, Vec<Vec<u8>>, [u32; 3]),
     Start(u64, Vec<(Vec<u8>, Vec<u8>)>, Vec<Vec<u8>>, i32),
     Refused(i32, String),
+    Held(String),
 }
 
 /// A piece, that of an honest sender but for the changes.
@@ -224,5 +225,6 @@ fn written(frame: Small) -> Vec<u8> {
             ..Default::default()
         })
         .encode_to_vec(),
+        Small::Held(reason) => CoordinatorFrame::from(pb::JobHeld { reason }).encode_to_vec(),
     }
 }

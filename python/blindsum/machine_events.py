@@ -108,6 +108,19 @@ class Reconnect:
     reason: str
 
 
+@dataclass(frozen=True)
+class Held:
+    """Operators of the coordinator let no round begin, or let the job go on. A resumed party is told again.
+
+    Attributes
+    ----------
+    reason : str
+        By whom the job is paused and why, in the coordinator's words; empty where rounds begin again.
+    """
+
+    reason: str
+
+
 @dataclass(frozen=True, eq=False)
 class JobDone(Comparable):
     """The job is over.
@@ -137,7 +150,9 @@ class Failed:
     error: BlindsumError
 
 
-Event: TypeAlias = Joined | RoundBegins | RoundEnded | RoundLost | RoundRefused | Reconnect | JobDone | Failed
+Event: TypeAlias = (
+    Joined | RoundBegins | RoundEnded | RoundLost | RoundRefused | Reconnect | Held | JobDone | Failed
+)
 """An event of a party."""
 
 

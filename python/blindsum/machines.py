@@ -27,6 +27,7 @@ from blindsum.first_model import first_model, initial_of
 from blindsum.machine_events import (
     Event,
     Failed,
+    Held,
     JobDone,
     JobOver,
     Joined,
@@ -51,6 +52,7 @@ from blindsum.weights import DefaultWeight
 __all__ = [
     "Event",
     "Failed",
+    "Held",
     "JobDone",
     "JobOver",
     "Joined",

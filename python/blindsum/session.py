@@ -16,7 +16,6 @@ from blindsum import _native, checks
 from blindsum.addresses import addresses
 from blindsum.aggregation import Loop
 from blindsum.clipping import ClippingLog
-from blindsum.display import Shown
 from blindsum.errors import (
     BlindsumError,
     ConfigError,
@@ -29,6 +28,7 @@ from blindsum.leaving import OF_ONE_ROUND, LeftRound, settled, why_failed
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.policy import Policy
 from blindsum.rounds import Array, Round, RoundResult, logger
+from blindsum.session_state import JobState
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
 from blindsum.tables import Parameters
@@ -40,13 +40,16 @@ OnLost: TypeAlias = Callable[[BlindsumError], object]
 """Called with why a round was lost: :class:`RoundAborted`, :class:`Fault`, or, where this party refused it,
 :class:`PolicyError`."""
 
+OnHeld: TypeAlias = Callable[[str], object]
+"""Called with :attr:`Session.held` where that changes: who paused the job and why, or an empty text."""
+
 MASK_MEMORY = 256 << 20
 """Bytes of masks that may be computed ahead, by default: enough for 2**26 words of up to 32 bits."""
 
 MOST_MASK_MEMORY = 2**63 - 1
 
 
-class Session(Shown):
+class Session(JobState):
     """A party's membership in a job, from :func:`join`. Use it in a ``with`` statement.
 
     Attributes
@@ -58,7 +61,6 @@ class Session(Shown):
     """
 
     _left: LeftRound | None = None
-    _final: Array | None = None
 
     def __init__(self, native: _native.Party) -> None:
         self._native = native
@@ -69,7 +71,7 @@ class Session(Shown):
         self._whole_models = WholeModelLog(self.spec)
         self._weights = DefaultWeight(self.spec)
         warn_if_rarely_opened(self.spec)
-        self._held: Round | BlindsumError | None = None
+        self._found: Round | BlindsumError | None = None
         self._loop = Loop(self.spec, self._next_round, self._warn)
 
     def _shown(self) -> dict[str, object]:
@@ -117,15 +119,21 @@ class Session(Shown):
             raise found
         return found
 
-    def _next_round(self, timeout: float | None = None) -> Round | BlindsumError | None:
+    def _next_round(
+        self, timeout: float | None = None, on_held: OnHeld | None = None
+    ) -> Round | BlindsumError | None:
         """The next round, or why this party takes no part in it."""
         left, self._left = self._left, None
         if left is not None:
             left.sit_out()
-        if (held := self._held) is not None:
-            self._held = None
-            return held
-        native = self._native.next_round(timeout)
+        if (found := self._found) is not None:
+            self._found = None
+            return found
+        native = self._native.next_round(timeout, on_held is not None)
+        while isinstance(native, str):
+            if on_held is not None:
+                on_held(native)
+            native = self._native.next_round(timeout, on_held is not None)
         if native is None or isinstance(native, BlindsumError):
             return native
         current = Round(native, self.spec, self._clipping, self._whole_models, self._weights)
@@ -221,23 +229,7 @@ class Session(Shown):
         """Whether :meth:`model` or :meth:`aggregate` was told that there are no more rounds."""
         return self._loop.is_over
 
-    @property
-    def final_model(self) -> Array | None:
-        """The last model of the job, read-only, shape ``(dim,)``, once no more rounds will come.
-
-        It is there after :meth:`close`, too. ``None`` before that, where the job keeps no model, and at a
-        party of ``flashe`` that missed the last round.
-        """
-        if self._final is not None or self.spec.model_update == "none":
-            return self._final
-        return self._native.final_model()
-
-    @property
-    def done_early(self) -> str:
-        """Why the job was done before its rounds were (``stop`` of the job); else, and before that, empty."""
-        return self._native.done_early()
-
-    def rounds(self, on_lost: OnLost | None = None) -> Iterator[Round]:
+    def rounds(self, on_lost: OnLost | None = None, on_held: OnHeld | None = None) -> Iterator[Round]:
         """Give round after round until the job is over, whatever becomes of a single one.
 
         A round may be lost: too few parties were left, this party was too slow, the coordinator was
@@ -256,6 +248,9 @@ class Session(Shown):
             from before a restart that counts this party's update it is called before the body. An exception
             in it ends the loop. ``None`` writes a warning to the logger ``blindsum``, which Python shows on
             standard error unless told otherwise.
+        on_held
+            Called while this waits for a round: where operators let none begin, and where they let the job go
+            on. An exception in it ends the loop.
 
         Raises
         ------
@@ -267,13 +262,13 @@ class Session(Shown):
         """
         lost = self._warn if on_lost is None else on_lost
         before: Round | None = None
-        while (found := self._after(before, lost)) is not None:
+        while (found := self._after(before, lost, on_held)) is not None:
             try:
                 if before is not None and (error := settled(before)) is not None:
                     lost(error)
             except BaseException:
                 # The next round has begun: it is that of the next call.
-                self._held = found
+                self._found = found
                 raise
             before = None
             if isinstance(found, BlindsumError):
@@ -297,10 +292,12 @@ class Session(Shown):
         if before is not None and (error := settled(before)) is not None:
             lost(error)
 
-    def _after(self, before: Round | None, lost: OnLost) -> Round | BlindsumError | None:
+    def _after(
+        self, before: Round | None, lost: OnLost, on_held: OnHeld | None
+    ) -> Round | BlindsumError | None:
         """Wait for the next round; an end of the session does not hide what became of the one before."""
         try:
-            return self._next_round()
+            return self._next_round(on_held=on_held)
         except BlindsumError as ended:
             try:
                 error = None if before is None else settled(before)

@@ -98,7 +98,7 @@ def test_events_say_how_a_round_goes_and_whom_it_lost(place, partner, tmp_path):
     assert (second["number"], second["lost"]) == (2, [])
     assert (ended["number"], ended["state"], ended["parties"], ended["survivors"]) == (1, "done", 3, 2)
     [loss] = ended["lost"]
-    assert (loss["name"], loss["stage"]) == ("c", "input")
+    assert (loss["name"], loss["stage"], loss["cause"]) == ("c", "input", "not_accepted")
     assert "<script>alert('x')</script>" in loss["reason"]
     assert ended["up"] > 0
     assert last["version"]

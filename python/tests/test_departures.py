@@ -105,7 +105,7 @@ def test_a_loop_that_is_left_by_break_sits_out(place, others):
                 break
             heard.set()
 
-        assert lost(coordinator, others, leave) == "it sits the round out"
+        assert lost(coordinator, others, leave) == "its program gave no update"
     assert heard.is_set()
 
 
@@ -117,4 +117,4 @@ def test_the_next_wait_after_break_sits_out_at_once(place, others):
                 break
             assert session.next_round() is None
 
-        assert lost(coordinator, others, leave) == "it sits the round out"
+        assert lost(coordinator, others, leave) == "its program gave no update"

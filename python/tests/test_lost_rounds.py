@@ -13,7 +13,7 @@ import pytest
 
 import blindsum as bs
 from blindsum import checks
-from blindsum.cli.join import _clipping
+from blindsum.cli.told import _clipping
 from blindsum.clipping import ClippingLog
 from blindsum.rounds import Clipped
 

@@ -81,7 +81,7 @@ def test_numbers_are_those_of_the_rounds_with_a_lost_party(place, partner, tmp_p
         assert took == pytest.approx(sum(stage["seconds"] for stage in own))
         dropped = sum(len(stage["dropped"]) for stage in own)
         assert now.total("blindsum_parties_lost_total", job="job", stage=name) == dropped
-    assert now.value("blindsum_parties_lost_total", job="job", stage="input", reason="no_update") == 1
+    assert now.value("blindsum_parties_lost_total", job="job", stage="input", reason="sat_out") == 1
     assert now.total("blindsum_parties_lost_total", job="job") == 1
     of_parties = [count for stage in stages for count in stage["bytes"].values()]
     for direction, way in [("received", "up"), ("sent", "down")]:

@@ -147,7 +147,9 @@ def test_join_sits_out_a_round_and_stays(processes, place, tmp_path, partner, wh
     assert status["round"]["survivors"] == list(OTHERS)
     # It says that, and nothing of the data.
     sits_out = what in ("None", "(u, 0)", "(None, 1)")
-    assert reason.startswith("it sits the round out" if sits_out else "it refused its own update: ")
+    assert reason.startswith("its program gave no update" if sits_out else "its update was not accepted: ")
+    [causes] = [stage["causes"] for stage in status["round"]["stages"] if "causes" in stage]
+    assert causes == {"a": "sat_out" if sits_out else "not_accepted"}
     assert "nan" not in reason
 
 

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import queue
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -132,3 +134,37 @@ def test_orders_that_are_refused_are_in_the_audit_trail(place, tmp_path):
     lines = [json.loads(line) for line in trail.read_text().splitlines()]
     orders = [(line["order"], line.get("refused", False)) for line in lines if line["event"] == "order"]
     assert orders == [("pause", False), ("pause", True), ("unban", True)]
+
+
+def test_parties_are_told_who_paused_the_job_and_that_it_goes_on(place, processes, partner):
+    spec = place.spec(rounds=1, parties=3, min_parties=3)
+    with place.coordinator(spec, limits={"farewell": 20.0}) as coordinator:
+        url = f"https://localhost:{coordinator.address.rpartition(':')[2]}"
+        who = ("--identity", place.identity("a"), "--ca", place.folder / "ca.pem", *place.take_any)
+        party = processes("join", url, "--job", "job", *who, "--train", "training:light")
+        assert party.stdout.readline().startswith("joined job")
+        told, session = queue.SimpleQueue(), place.join(coordinator, "b")
+        assert session.held == ""
+
+        def take_part():
+            with session:
+                for current in session.rounds(on_held=told.put):
+                    current.submit(np.ones(4))
+
+        thread = threading.Thread(target=take_part)
+        thread.start()
+        coordinator.pause("hospital-b moves")
+        reason = "paused by program: hospital-b moves"
+        assert party.stdout.readline() == f"no round begins: {reason}\n"
+        assert told.get(timeout=60) == reason
+        assert session.held == reason
+        # Whoever comes now is told, too.
+        with place.join(coordinator, "c") as late:
+            assert late.held == reason
+        coordinator.resume("it has moved")
+        assert party.stdout.readline() == "rounds begin again\n"
+        assert told.get(timeout=60) == ""
+        third = partner(place, coordinator, "c", np.ones(4))
+        thread.join(60)
+        third.wait()
+        assert party.wait(60) == 0

@@ -162,14 +162,19 @@ def test_serve_names_who_was_lost_and_why_it_waits_once():
         "seconds": 1.0,
         "stages": [{"dropped": {"d": "its program was stopped"}}],
     }
+    sat_out = {"dropped": {"b": "its program gave no update"}, "causes": {"b": "sat_out"}}
     whom = "waiting for other parties"
     dated = f"{whom}; the next round begins at the earliest 2026-11-27 22:15:07 UTC"
     status = {"held": "", "left": {}, "state": "done", "round": current}
     for blocked in ("", dated, whom, ""):
         lines.say("status", status | {"warning": blocked, "blocked": blocked})
+    current |= {"number": 4, "survivors": "ac", "stages": [*current["stages"], sat_out]}
+    lines.say("status", status | {"warning": "", "blocked": "", "round": current})
+    lost = "; lost: d (its program was stopped)"
     assert out == [
-        "round 3: sum of 3 of 4 parties, 1.00 s; lost: d (its program was stopped)",
+        f"round 3: sum of 3 of 4 parties, 1.00 s{lost}",
         f"blindsum: {dated}",
+        f"round 4: sum of 2 of 4 parties, 1.00 s{lost}; sat out: b (its program gave no update)",
     ]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import blindsum as bs
-from blindsum.cli.join import _Told
+from blindsum.cli.told import Told
 from blindsum.clipping import ClippingLog
 from blindsum.rounds import Clipped, Round
 
@@ -72,7 +72,7 @@ def lines(capsys):
 
 def told(current, capsys):
     """The line of a round that is lost for its party."""
-    says = _Told(as_json=True)
+    says = Told(as_json=True)
     says.begins(current)
     assert current.result() is None
     says.lost(current.lost)
@@ -97,7 +97,7 @@ def test_a_round_without_a_sum_is_one(capsys):
 
 
 def test_a_fault_before_any_update_is_an_end(capsys):
-    says = _Told(as_json=True)
+    says = Told(as_json=True)
     says.lost(bs.Fault("server", "two different beginnings"))
     (line,) = lines(capsys)
     assert line["outcome"] == "abort"
@@ -105,7 +105,7 @@ def test_a_fault_before_any_update_is_an_end(capsys):
 
 def test_whoever_leaves_with_an_update_out_is_told_and_the_cause_comes_through(capsys):
     """The state folder is full: what ended the session is told behind the line of the round."""
-    says = _Told(as_json=True)
+    says = Told(as_json=True)
     says.begins(given(FULL)[0])
     says.left()
     (line,) = lines(capsys)

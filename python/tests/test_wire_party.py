@@ -18,7 +18,8 @@ from blindsum import machines
 VECTORS = Path(__file__).resolve().parents[2] / "vectors"
 CONNECTIONS = json.loads((VECTORS / "connection.json").read_text())["connections"]
 FRAMES = {"welcome": 1, "refused": 2, "model_chunk": 3, "offer": 4, "start": 5, "chunk": 6, "aborted": 7}
-FRAMES |= {"done": 8, "job_done": 9, "wanted": 10, "fixed": 11}
+FRAMES |= {"done": 8, "job_done": 9, "wanted": 10, "fixed": 11, "held": 12}
+PAUSED = (1, b"paused by olga: a test")
 SAYS = {1: "hello", 2: "model_request", 3: "ready", 4: "chunk", 5: "refused", 6: "confirmed", 9: "opening"}
 SAYS |= {12: "leaves"}
 CODES = {1: "POLICY", 2: "FAULT", 3: "UNABLE", 4: "SITS_OUT", 5: "INPUT"}
@@ -256,6 +257,10 @@ ROWS: list[tuple[Any, Any, str]] = [
         lambda p: p.frame("offer", (1, 1), (2, message((2, bytes(32)), (3, 9)))),
         "leaves FAILED, Failed",
     ),
+    (waiting, lambda p: p.frame("held", PAUSED), "Held"),
+    (waiting, lambda p: p.frame("held", PAUSED) + p.frame("held", PAUSED), "Held"),
+    (waiting, lambda p: p.frame("held", PAUSED) + p.frame("held", (1, b"paused by bob: no")), "Held"),
+    (waiting, lambda p: p.frame("held"), ""),
     (waiting, lambda p: p.offer(1) + p.offer(1), "model_request"),
     (waiting, lambda p: p.offer(1) + p.send_model(bytes(20), 20), "model_requestleaves FAILED, Failed"),
     (waiting, lambda p: p.offer(1) + p.send_model(p.first[4:], 20, 4), "model_requestleaves FAILED, Failed"),
@@ -283,6 +288,7 @@ ROWS: list[tuple[Any, Any, str]] = [
     (in_round, lambda p: p.piece(b"bc", total=3, offset=1), "leaves FAILED, RoundLost, Failed"),
     (in_round, lambda p: p.piece(b"abc"), "refused 1 FAULT, RoundLost"),
     (in_round, lambda p: p.offer(1), ""),
+    (in_round, lambda p: p.frame("held", PAUSED), "Held"),
     (in_round, lambda p: p.offer(2), "Reconnect"),
     (in_round, lambda p: p.frame("aborted", (1, 1)) + p.offer(2), "RoundLostready 2"),
     (in_round, lambda p: p.frame("aborted", (1, 1), (2, 1), (4, 1)), "RoundLost"),

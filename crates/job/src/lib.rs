@@ -15,11 +15,13 @@
 
 pub mod actor;
 pub mod chunks;
+mod closed;
 pub mod difference;
 mod error;
 mod falling;
 pub mod follower;
 pub mod frames;
+mod loss;
 pub mod membership;
 mod model;
 pub mod orders;

@@ -45,6 +45,7 @@ frames!(CoordinatorFrame, coordinator_frame:
     JobDone(JobDone),
     ModelWanted(ModelWanted),
     RosterFixed(RosterFixed),
+    JobHeld(JobHeld),
 );
 
 impl From<blindsum_protocol::Numbers> for Numbers {

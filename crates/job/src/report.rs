@@ -9,6 +9,8 @@ pub use blindsum_protocol::Best;
 use blindsum_protocol::Round;
 use serde::{Deserialize, Serialize};
 
+use crate::loss::LossCause;
+
 /// Where a round stands, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -188,6 +190,9 @@ pub struct StageReport {
     pub bytes: BTreeMap<String, Bytes>,
     /// The parties that dropped out in this stage, and why.
     pub dropped: BTreeMap<String, String>,
+    /// The kind of each of these reasons; empty in a report of an earlier version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub causes: BTreeMap<String, LossCause>,
     /// When it began, in milliseconds since 1970-01-01 UTC; 0 in a report of an earlier version.
     #[serde(default)]
     pub began_ms: u64,
@@ -271,6 +276,12 @@ pub struct JobStatus {
 }
 
 impl RoundReport {
+    /// The kind of each party's loss, by name.
+    pub fn causes(&self) -> BTreeMap<String, LossCause> {
+        let causes = self.stages.iter().flat_map(|stage| &stage.causes);
+        causes.map(|(name, cause)| (name.clone(), *cause)).collect()
+    }
+
     /// The report of a round that was just offered.
     pub fn offered(number: u64, model_version: u64, started_ms: u64) -> Self {
         Self {

@@ -5,31 +5,11 @@ use std::collections::BTreeMap;
 
 use blindsum_protocol::FaultClass;
 
+use crate::closed::words;
 use crate::pb::RefusalCode;
 use crate::report::{MetricReport, RoundReport};
 
-/// A closed set of words: an enum, the list of its values, and the word of each.
-macro_rules! words {
-    ($(#[$of:meta])* $name:ident { $($(#[$doc:meta])* $value:ident => $word:literal,)+ }) => {
-        $(#[$of])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $name {
-            $($(#[$doc])* $value,)+
-        }
-
-        impl $name {
-            /// All of them, in order.
-            pub const ALL: &[Self] = &[$(Self::$value),+];
-
-            /// Its word.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$value => $word,)+
-                }
-            }
-        }
-    };
-}
+pub use crate::loss::LossCause;
 
 words! {
     /// How a round ended.
@@ -64,36 +44,6 @@ words! {
         Restarted => "restarted",
         /// The coordinator cannot go on, as with a full store.
         Broken => "broken",
-    }
-}
-
-words! {
-    /// Why a party lost its place in a round.
-    LossCause {
-        /// Its connection ended, and it did not come back within `reconnect_grace`.
-        Connection => "connection",
-        /// It gave no sign of life for the length of a lease.
-        Lease => "lease",
-        /// It left the job.
-        Left => "left",
-        /// Its program, or its training function, failed.
-        Failed => "failed",
-        /// Its certificate was revoked.
-        Revoked => "revoked",
-        /// An operator has banned it.
-        Banned => "banned",
-        /// It had not answered when the stage's deadline passed.
-        Deadline => "deadline",
-        /// It had no update to give to this round.
-        NoUpdate => "no_update",
-        /// It refused to go on in this round, for another reason.
-        Refused => "refused",
-        /// It sent something that the protocol does not allow.
-        Fault => "fault",
-        /// It came back without its state of the round, or with an older one.
-        Restarted => "restarted",
-        /// The protocol goes on without it.
-        Protocol => "protocol",
     }
 }
 

@@ -4,10 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use blindsum_net::party::{self, Absence, Departure, Metrics, NextRound, PartyConfig, Policy};
+use blindsum_net::party::{
+    self, Absence, Departure, Holding, Metrics, NextRound, PartyConfig, Policy,
+};
 use blindsum_net::{JobError, Model, NetError, Reload};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
@@ -34,6 +37,7 @@ pub struct Party {
     spec: String,
     sums_fit_64_bits: bool,
     reload: Reload,
+    holding: Holding,
     home: Home,
     party: Mutex<HomeOnly<party::Party>>,
 }
@@ -73,6 +77,7 @@ pub fn join(
         spec,
         sums_fit_64_bits: party.job().encoding().sums_fit_64_bits(),
         reload: party.reload(),
+        holding: party.holding(),
         home: Home::here(),
         party: Mutex::new(HomeOnly::new(party)),
     })
@@ -81,11 +86,13 @@ pub fn join(
 #[pymethods]
 impl Party {
     /// The next round; `None` where no more will come. An exception that is given, not raised, says why this party
-    /// takes no part in a round: others may come.
+    /// takes no part in a round: others may come. With `tells_held`, a text says why operators let no round begin, or is empty
+    /// where rounds begin again.
     fn next_round<'py>(
         &self,
         py: Python<'py>,
         timeout: Option<f64>,
+        tells_held: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.home.check(py, SESSION)?;
         let next = patiently(py, duration(timeout), |at_most| {
@@ -95,6 +102,7 @@ impl Party {
             };
             match party.wait_round(at_most) {
                 Ok(NextRound::Waiting) => None,
+                Ok(NextRound::Held(_)) if !tells_held => None,
                 found => Some(Some(found)),
             }
         })?;
@@ -113,7 +121,10 @@ impl Party {
                     false => Err(error),
                 }
             }
-            Some(Some(Ok(_))) => Ok(None),
+            Some(Some(Ok(NextRound::Held(reason)))) => {
+                Ok(Some(PyString::new(py, &reason).into_any()))
+            }
+            Some(Some(Ok(NextRound::JobDone | NextRound::Waiting))) => Ok(None),
             Some(Some(Err(error))) => Err(error.into_py_err(py)),
         }
     }
@@ -136,6 +147,12 @@ impl Party {
             let party = party.get();
             party.map_or_else(String::new, |party| party.done_early().to_owned())
         }))
+    }
+
+    /// Why operators of the coordinator let no round begin; empty where nothing holds the job.
+    fn held(&self, py: Python<'_>) -> PyResult<String> {
+        self.home.check(py, SESSION)?;
+        Ok(released(py, || self.holding.reason()))
     }
 
     /// Reads certificate, key, CA and revocation list again.

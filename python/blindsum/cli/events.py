@@ -8,6 +8,7 @@ from typing import Any
 
 from blindsum.cli.output import Output
 from blindsum.display import names_text
+from blindsum.losses import causes_of, lost_of, told_losses
 from blindsum.metrics_text import metrics_text
 
 
@@ -151,9 +152,10 @@ def _told(current: dict[str, Any]) -> str:
             what = "key set-up, held by" if key_setup else "sum of"
             told = metrics_text(current.get("metrics", {}))
             more = f"; {told}" if told else ""
-            lost = {name: why for stage in current["stages"] for name, why in stage["dropped"].items()}
-            if lost:
-                more += "; lost: " + names_text([f"{name} ({why})" for name, why in lost.items()])
+            losses = list(told_losses(lost_of(current), causes_of(current)))
+            for kind in ("lost", "sat out"):
+                if of_kind := [f"{name} ({why})" for what, name, why in losses if what == kind]:
+                    more += f"; {kind}: {names_text(of_kind)}"
             return f"{what} {survivors} of {parties} parties, {current['seconds']:.2f} s{more}"
         case _:
             return f"{'key set-up failed' if key_setup else 'no sum'}: {current['reason']}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from blindsum.losses import causes_of, lost_of, told_losses
 from blindsum.metrics_text import best_text, metrics_text
 
 MAX_NAMES = 8
@@ -88,16 +89,16 @@ def failed_advice(job: Mapping[str, Any]) -> str:
 
 def ended_of(report: Mapping[str, Any]) -> dict[str, Any]:
     """A round that is over, as ``Admin.describe`` gives it, from the report of a store."""
-    lost = {party: why for stage in report["stages"] for party, why in stage["dropped"].items()}
-    counts = {"parties": len(report["parties"]), "survivors": len(report["survivors"]), "lost": lost}
-    return {**report, "metrics": report.get("metrics", {}), **counts}
+    counts = {"parties": len(report["parties"]), "survivors": len(report["survivors"])}
+    losses = {"lost": lost_of(report), "causes": causes_of(report)}
+    return {**report, "metrics": report.get("metrics", {}), **counts, **losses}
 
 
 def ended_lines(ended: Mapping[str, Any]) -> Iterator[str]:
-    """A round that is over: what came of it, and who was lost in it."""
+    """A round that is over: what came of it, and who was lost in it or sat it out."""
     yield f"  {_round(ended)}"
-    for party, why in sorted(ended["lost"].items()):
-        yield f"    lost: {party}: {why}"
+    for what, party, why in told_losses(ended["lost"], ended.get("causes", {})):
+        yield f"    {what}: {party}: {why}"
 
 
 def _round(ended: Mapping[str, Any]) -> str:

@@ -47,7 +47,13 @@ impl Member {
         self.recall().await?;
         self.resume().await?;
         loop {
-            let times = [self.overdue_from(), self.idle_from(), self.farewell_until()];
+            let overdue = self.overdue_from();
+            let times = [
+                overdue,
+                self.idle_from(),
+                self.farewell_until(),
+                self.held_due(),
+            ];
             let until = times.into_iter().flatten().min();
             let done = match self.hand.next(until).await {
                 Some(input) => self.take(input).await,
@@ -153,6 +159,7 @@ impl Member {
             Frame::ModelWanted(wanted) => self.model_wanted(wanted).await?,
             Frame::JobDone(done) => self.job_done(done)?,
             Frame::RosterFixed(fixed) => self.roster_fixed(fixed).await?,
+            Frame::JobHeld(held) => self.hears_held(&held.reason),
         }
         Ok(())
     }
@@ -195,6 +202,7 @@ impl Member {
             {
                 Err(Ended::Over(self.job_is_done()))
             }
+            _ if self.tell_held() => Ok(()),
             _ => self.work_ahead().await.map_err(Ended::Failed),
         }
     }

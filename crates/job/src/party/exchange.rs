@@ -191,6 +191,9 @@ pub enum Told {
     Ended(u64, Result<Box<RoundResult>, JobError>),
     /// The update that the caller gave last was dropped: [`JobError::Submission`] says why.
     Dropped(JobError),
+    /// Operators of the coordinator let no round begin, for this reason in their words; empty where they let the job go
+    /// on. It is told once, and again where it is another one.
+    Held(String),
     /// The party has ended.
     Over(Over),
 }

@@ -34,6 +34,7 @@ impl Member {
             last_round: self.memory.last_round,
             location: self.settings.location.clone(),
             gives_model: self.settings.initial.is_some(),
+            knows_held: true,
         }
     }
 
@@ -90,6 +91,7 @@ impl Member {
         info!(party = %self.identity.name, job = %self.settings.job,
             coordinator = %foreign(&welcome.program), "connected");
         self.link.1 = Link::Welcomed;
+        self.hears_held(&welcome.held);
         let now = self.hand.now();
         let active = self.active.iter_mut();
         active.for_each(|active| active.connected_again(now));

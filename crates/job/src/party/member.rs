@@ -12,6 +12,7 @@ use super::active::Active;
 use super::certificates::Certificates;
 use super::exchange::{Departure, Effect, Identity, Input, LinkId, Over, Say, Settings, Told};
 use super::guard::Guard;
+use super::held::Held;
 use super::introduction::Introduction;
 use super::leftover::Leftover;
 use super::marks::Marks;
@@ -111,6 +112,8 @@ pub(super) struct Member {
     pub done: Option<pb::ModelName>,
     /// Why the job was done before its rounds were, as the coordinator says; empty where it was not.
     pub done_early: String,
+    /// Why operators let no round begin.
+    pub held: Held,
     /// Until when that model is asked for over further connections, once one has broken.
     pub farewell: Option<Time>,
     pub memory: Memory,
@@ -199,6 +202,7 @@ impl Member {
             unopened: None,
             done: None,
             done_early: String::new(),
+            held: Held::default(),
             farewell: None,
             memory: Memory::default(),
             missed: None,

@@ -107,6 +107,7 @@ impl Member {
             gave: self.gave,
             sealed: self.sealed.0,
             sealed_times: self.sealed.1,
+            held: self.kept_held(),
             told: self.told.filter(|_| untaken.is_none()),
             clipping_told: self.clipping_told,
             model: self.unkept_model().filter(|_| untaken.is_none()),
@@ -214,6 +215,7 @@ impl Member {
             },
         });
         self.tell(Told::Joined(job));
+        self.hears_held(&from.held);
         if let Some(round) = from.round.take() {
             self.recall_round(round, from.untaken.take()).await?;
         }

@@ -185,6 +185,7 @@ impl Member {
             false => drop(self.have_model(&name)?),
         }
         self.done = Some(name);
+        self.held_no_more();
         Ok(())
     }
 }

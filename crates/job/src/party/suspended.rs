@@ -104,6 +104,9 @@ pub(super) struct Suspended {
     pub sealed: u64,
     #[prost(uint32, tag = "33")]
     pub sealed_times: u32,
+    /// Why operators let no round begin, as the coordinator said last.
+    #[prost(string, tag = "34")]
+    pub held: String,
 }
 
 /// What the party is ready with.

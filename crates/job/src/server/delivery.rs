@@ -142,7 +142,7 @@ impl Lead {
             return;
         };
         tracing::warn!(job = %self.name, round, %role, %reason, "server dropped out");
-        running.drop_server(role, reason);
+        running.drop_server(role, cause, reason);
         self.unpublished = true;
     }
 
@@ -181,7 +181,7 @@ impl Lead {
             let stage = running.stage_name();
             self.board.count(|totals| totals.party_lost(stage, cause));
         }
-        if running.drop_out(party, reason, hears) {
+        if running.drop_out(party, why, hears) {
             let place = running.place(party.into());
             let may_count = place
                 .and_then(|place| place.gone.as_ref())

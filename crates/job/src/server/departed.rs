@@ -10,6 +10,7 @@ use tracing::{info, warn};
 use super::Lead;
 use super::failed::Lost;
 use crate::pb::{LeavingCode, RefusalCode, RoundRefusalCode};
+use crate::totals::LossCause;
 use crate::{foreign, pb};
 
 /// The most parties whose reasons are kept.
@@ -110,22 +111,26 @@ pub fn departure(leaving: &pb::Leaving) -> String {
     }
 }
 
-/// Whether a party gives no update to a round, and nothing was wrong with the round.
-pub(super) fn gives_no_update(refusal: &pb::RoundRefused) -> bool {
-    let code = refusal.code();
-    code == RoundRefusalCode::RoundRefusalSitsOut || code == RoundRefusalCode::RoundRefusalInput
+/// By what it is counted that a party takes no further part in a round.
+pub(super) fn refusal_cause(refusal: &pb::RoundRefused) -> LossCause {
+    match refusal.code() {
+        RoundRefusalCode::RoundRefusalSitsOut => LossCause::SatOut,
+        RoundRefusalCode::RoundRefusalInput => LossCause::NotAccepted,
+        _ => LossCause::Refused,
+    }
 }
 
 /// Whether a party leaves a round for a reason of its own: nobody has done wrong.
 pub(super) fn leaves_by_itself(refusal: &pb::RoundRefused) -> bool {
-    gives_no_update(refusal) || refusal.code() == RoundRefusalCode::RoundRefusalUnable
+    refusal_cause(refusal).is_sitting_out()
+        || refusal.code() == RoundRefusalCode::RoundRefusalUnable
 }
 
 /// Why a party takes no further part in a round, in words.
 pub(super) fn refused_because(refusal: &pb::RoundRefused) -> String {
     let what = match refusal.code() {
-        RoundRefusalCode::RoundRefusalSitsOut => "it sits the round out",
-        RoundRefusalCode::RoundRefusalInput => "it refused its own update",
+        RoundRefusalCode::RoundRefusalSitsOut => "its program gave no update",
+        RoundRefusalCode::RoundRefusalInput => "its update was not accepted",
         _ => "refused by the party",
     };
     match foreign(&refusal.reason) {

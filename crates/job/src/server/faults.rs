@@ -165,7 +165,10 @@ fn too_few(running: &Running, fault: &Fault) -> Option<String> {
         return None;
     }
     let losses = losses.iter();
-    let losses = losses.map(|(name, reason)| format!("{name} left ({reason})"));
+    let losses = losses.map(|(name, reason)| match running.gave_no_update(name) {
+        true => format!("{name} sat out ({reason})"),
+        false => format!("{name} left ({reason})"),
+    });
     let (named, left) = (first_few(&losses.collect::<Vec<_>>()), running.left());
     // Whoever shows this cuts it to a line: the numbers come first.
     Some(format!(

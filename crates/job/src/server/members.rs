@@ -30,6 +30,8 @@ pub(super) struct Member {
     pub model_sent: Option<u64>,
     /// Whether it can give the first model.
     pub gives_model: bool,
+    /// Whether it knows the frame by which it is told that the job is held.
+    pub knows_held: bool,
 }
 
 impl Lead {
@@ -91,6 +93,7 @@ impl Lead {
             job_spec: spec,
             job_hash: self.parts.job.hash().to_vec(),
             model: Some(self.model.name()),
+            held: self.operator.held(),
         })
     }
 
@@ -108,6 +111,7 @@ impl Lead {
             counted: report::Bytes::default(),
             model_sent: None,
             gives_model: hello.gives_model,
+            knows_held: hello.knows_held,
         };
         match self.members.insert(name.clone(), member) {
             Some(older) => drop(self.links.remove(&older.link.id)),

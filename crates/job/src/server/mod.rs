@@ -21,6 +21,7 @@ mod failed;
 mod faults;
 mod finished;
 mod first;
+mod held;
 mod hidden;
 mod job;
 mod joining;

@@ -376,7 +376,9 @@ impl Lead {
         let stored = self.stored(move |store, job| store.order(job, &bytes, &record));
         stored.await.map_err(not_recorded)?;
         let outcome = outcome?;
+        let before = self.operator.held();
         self.operator = after;
+        self.tell_held(&before);
         if matches!(order.command, Command::Extend(_)) && is_early {
             self.count_anew();
         }

@@ -11,7 +11,7 @@ use blindsum_protocol::{
 use tracing::{debug, info};
 
 use super::collecting::Collecting;
-use super::departed::{gives_no_update, refused_because};
+use super::departed::{refusal_cause, refused_because};
 use super::face::Gate;
 use super::finished::finish;
 use super::job::Event;
@@ -282,11 +282,8 @@ impl Lead {
                 let party = self.running.as_ref().and_then(|running| running.id(&name));
                 if let Some(party) = party {
                     let reason = refused_because(&refusal);
-                    let cause = match gives_no_update(&refusal) {
-                        true => LossCause::NoUpdate,
-                        false => LossCause::Refused,
-                    };
-                    if let (LossCause::NoUpdate, Some(running)) = (cause, &mut self.running) {
+                    let cause = refusal_cause(&refusal);
+                    if let (true, Some(running)) = (cause.is_sitting_out(), &mut self.running) {
                         running.gives_no_update(&name);
                     }
                     self.accuse(number, &name, &refusal).await;

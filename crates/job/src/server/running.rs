@@ -17,6 +17,7 @@ use super::shared::Shared;
 use crate::actor::Time;
 use crate::orders::Terms;
 use crate::report::{Bytes, RoundReport, RoundState, StageReport, void_metrics};
+use crate::totals::LossCause;
 use crate::{hex, pb};
 
 /// Faults that a round's report tells.
@@ -235,6 +236,7 @@ impl Running {
             required: waiting.required,
             bytes: BTreeMap::new(),
             dropped: BTreeMap::new(),
+            causes: BTreeMap::new(),
             began_ms,
         });
     }
@@ -299,7 +301,8 @@ impl Running {
 
     /// A party is not waited for any more; true where it was until now and is told so now. `hears` says
     /// whether it would hear of a result.
-    pub fn drop_out(&mut self, party: PartyId, reason: &str, hears: bool) -> bool {
+    pub fn drop_out(&mut self, party: PartyId, why: (LossCause, &str), hears: bool) -> bool {
+        let (cause, reason) = why;
         let may_count = self.has_vector(party);
         let told = !(hears && may_count);
         self.missing.remove(&party.into());
@@ -325,13 +328,14 @@ impl Running {
             place.owed.clear();
         }
         if let Some(stage) = self.report.stages.last_mut() {
+            stage.causes.insert(name.clone(), cause);
             stage.dropped.insert(name, reason.into());
         }
         told
     }
 
     /// Another server is not waited for any more.
-    pub fn drop_server(&mut self, role: ServerRole, reason: &str) {
+    pub fn drop_server(&mut self, role: ServerRole, cause: LossCause, reason: &str) {
         self.missing.remove(&role.into());
         if let Some(place) = self.servers.get_mut(&role) {
             place.gone = Some(Gone {
@@ -341,6 +345,7 @@ impl Running {
             });
         }
         if let Some(stage) = self.report.stages.last_mut() {
+            stage.causes.insert(role.to_string(), cause);
             stage.dropped.insert(role.to_string(), reason.into());
         }
     }

@@ -118,6 +118,7 @@ impl Lead {
             counted: report::Bytes::default(),
             model_sent: None,
             gives_model: false,
+            knows_held: false,
         };
         if let Some(older) = self.servers.insert(role, server) {
             let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_SERVER);

@@ -56,6 +56,7 @@ impl Scene {
             job_spec: serde_json::to_string(self.job.spec()).unwrap(),
             job_hash: self.job.hash().to_vec(),
             model: Some(Model::initial(&self.job).name()),
+            ..pb::Welcome::default()
         };
         self.hear(welcome);
     }
@@ -105,7 +106,7 @@ impl Scene {
 }
 
 /// A job with so many coordinates, and who takes part in it.
-fn parts(dim: u64) -> (Job, Settings, Identity) {
+pub fn parts(dim: u64) -> (Job, Settings, Identity) {
     let mut rng = ChaCha20Rng::from_seed([3; 32]);
     let validity = Validity {
         not_before: BEGIN - 86_400,

@@ -127,6 +127,7 @@ impl Party {
             last_round: 0,
             location: String::new(),
             gives_model: false,
+            knows_held: false,
         }
     }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use blindsum_job::actor::Time;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, RoundRefusalCode};
-use blindsum_job::report::{JobState, RoundReport, RoundState};
+use blindsum_job::report::{JobState, RoundReport, RoundState, StageReport};
 use blindsum_job::server::Input;
 use blindsum_job::store::Store;
+use blindsum_job::totals::LossCause;
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
 
 use crate::ensemble::Ensemble;
@@ -237,6 +238,60 @@ fn case_52_who_sits_a_round_out_is_in_the_next_one() {
         assert_eq!(round(1).state, RoundState::Aborted, "{code:?}");
         assert_eq!(round(2).state, RoundState::Done, "{code:?}");
         assert_eq!(round(2).survivors.len(), 6, "{code:?}");
+    }
+}
+
+/// The reports say that a party sat out, and not that it was lost; so does the reason of a round that came to nothing.
+#[test]
+fn who_sits_a_round_out_is_named_so() {
+    use RoundRefusalCode::{RoundRefusalFault, RoundRefusalInput, RoundRefusalSitsOut};
+    for (code, reason, told, cause, verb) in [
+        (
+            RoundRefusalSitsOut,
+            "",
+            "its program gave no update",
+            LossCause::SatOut,
+            "sat out",
+        ),
+        (
+            RoundRefusalInput,
+            "it is\nnot finite",
+            "its update was not accepted: it is\\u{a}not finite",
+            LossCause::NotAccepted,
+            "sat out",
+        ),
+        (
+            RoundRefusalFault,
+            "",
+            "refused by the party",
+            LossCause::Refused,
+            "left",
+        ),
+    ] {
+        // All three are needed.
+        let mut scene = Scene::new(spec(3, 3), 1);
+        scene.begin_without_the_last();
+        let refusal = pb::RoundRefused {
+            round: 1,
+            reason: reason.into(),
+            ..refused(code, "")
+        };
+        scene.frame(2, refusal);
+        let round = scene.store.round("job", 1).unwrap().unwrap();
+        assert_eq!(round.state, RoundState::Aborted);
+        let dropped = |stage: &StageReport| stage.dropped.get("party-2").cloned();
+        let dropped: Vec<String> = round.stages.iter().filter_map(dropped).collect();
+        assert_eq!(dropped, [told]);
+        assert_eq!(round.causes()["party-2"], cause);
+        let said = format!("party-2 {verb} ({told})");
+        assert!(round.reason.contains(&said), "{}", round.reason);
+        // A report of before has no kinds.
+        let mut json = serde_json::to_value(&round).unwrap();
+        for stage in json["stages"].as_array_mut().unwrap() {
+            stage.as_object_mut().unwrap().remove("causes");
+        }
+        let before: RoundReport = serde_json::from_value(json).unwrap();
+        assert!(before.causes().is_empty());
     }
 }
 

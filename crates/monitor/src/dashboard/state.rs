@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blindsum_net::report::{JobState, JobStatus, MetricReport, RoundReport, RoundState};
-use blindsum_net::totals::Totals;
+use blindsum_net::totals::{LossCause, Totals};
 use blindsum_net::watched::{Watched, WatchedJob};
 use serde::Serialize;
 
@@ -76,6 +76,8 @@ struct Loss {
     name: String,
     stage: String,
     reason: String,
+    /// Its kind; none in a report of an earlier version.
+    cause: Option<LossCause>,
 }
 
 /// The last rounds of each job that have ended, read from the store when another one has.
@@ -130,6 +132,7 @@ impl Round {
                 name: name.clone(),
                 stage: stage.name.clone(),
                 reason: reason.clone(),
+                cause: stage.causes.get(name).copied(),
             })
         });
         Self {

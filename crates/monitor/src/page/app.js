@@ -141,24 +141,35 @@ function stages(job) {
   return make("div", { class: "block" }, make("h3", {}, "Round"), head, why, list, ...faults);
 }
 
+/** The kinds of loss of parties that had no update by their own word. */
+const SITTING_OUT = ["sat_out", "not_accepted"];
+
 /** Who is here, who is waited for, who was lost and why. */
 function people(status) {
   const round = status.round;
   const lost = new Map();
+  const satOut = new Map();
   for (const stage of round?.stages ?? []) {
     for (const [name, reason] of Object.entries(stage.dropped)) {
-      lost.set(name, `lost in ${stage.name}: ${reason}`);
+      if (SITTING_OUT.includes(stage.causes?.[name])) {
+        satOut.set(name, reason);
+      } else {
+        lost.set(name, `lost in ${stage.name}: ${reason}`);
+      }
     }
   }
   const here = new Set(status.connected);
   const awaited = new Set(status.waiting_for);
   const members = new Set(round?.parties ?? []);
   const running = round?.state === "running";
-  const names = new Set([...here, ...members, ...awaited, ...status.lost, ...Object.keys(status.left), ...Object.keys(status.banned), ...lost.keys()]);
+  const names = new Set([...here, ...members, ...awaited, ...status.lost, ...Object.keys(status.left), ...Object.keys(status.banned), ...lost.keys(), ...satOut.keys()]);
   const found = [...names].sort().map((name) => {
     const left = status.left[name];
     if (lost.has(name)) {
       return { name, state: "lost", kind: "bad", why: lost.get(name), order: 0 };
+    }
+    if (satOut.has(name)) {
+      return { name, state: "sat out", kind: "warn", why: satOut.get(name), order: 2 };
     }
     if (name in status.banned) {
       const until = status.banned[name];
@@ -302,7 +313,7 @@ function losses(rounds) {
         make("td", { class: "round" }, String(round.number)),
         make("td", { class: "name" }, loss.name),
         make("td", {}, loss.stage),
-        make("td", { class: "why" }, loss.reason),
+        make("td", { class: "why" }, SITTING_OUT.includes(loss.cause) ? `sat out: ${loss.reason}` : loss.reason),
       ),
     ),
   );
@@ -312,7 +323,7 @@ function losses(rounds) {
   const titles = ["Round", "Party", "Stage", "Why"];
   const head = make("tr", {}, ...titles.map((title, i) => make("th", { scope: "col", class: i === 0 ? "round" : undefined }, title)));
   const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows.slice(0, 50)));
-  return make("div", { class: "block wide" }, make("h3", {}, "Lost in the last rounds"), make("div", { class: "scroll" }, table));
+  return make("div", { class: "block wide" }, make("h3", {}, "Lost in the last rounds, or sat out"), make("div", { class: "scroll" }, table));
 }
 
 function card(job) {

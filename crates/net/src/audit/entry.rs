@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::report::{JobState, RoundReport, RoundState};
+use crate::totals::LossCause;
 
 /// One entry of the trail. It has names, addresses, reasons and hashes, and no value of an update.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -186,6 +187,9 @@ pub(crate) struct RoundEnd {
     pub survivors: Vec<String>,
     /// The stage in which each lost party dropped out, and why.
     pub lost: BTreeMap<String, String>,
+    /// The kind of each of these reasons.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub causes: BTreeMap<String, LossCause>,
     /// The name of the result, by which parties compare it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub result: String,
@@ -212,6 +216,7 @@ impl RoundEnd {
             roster: report.parties.clone(),
             survivors: report.survivors.clone(),
             lost: report.stages.iter().flat_map(lost).collect(),
+            causes: report.causes(),
             result: report.result.clone(),
             seconds: report.seconds,
             late: false,

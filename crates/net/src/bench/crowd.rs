@@ -86,7 +86,7 @@ impl Crowd {
 fn begun(next: NextRound) -> Result<Option<RoundHandle>, NetError> {
     match next {
         NextRound::Round(round) => Ok(Some(*round)),
-        NextRound::Waiting => Ok(None),
+        NextRound::Held(_) | NextRound::Waiting => Ok(None),
         NextRound::Refused(error) => Err(error),
         NextRound::JobDone => Err(NetError::Left),
     }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
 use super::uploads::Uploads;
-use super::{Notice, PartyConfig, RoundHandle};
+use super::{Holding, Notice, PartyConfig, RoundHandle};
 use crate::connect::{CONNECT_TIME, ConnectError, Connected, PAUSES, Target};
 use crate::conversation::{Conversation, Silence};
 use crate::outbox::{Content, Outbox, Queued};
@@ -65,6 +65,8 @@ pub(super) struct Driver {
     pub working: Option<(Ticket, JoinHandle<()>)>,
     /// Where the caller hears what became of its round.
     pub results: Option<(u64, Sender<Result<RoundResult, NetError>>)>,
+    /// Where the caller sees why operators let no round begin.
+    pub holding: Holding,
     /// Why the coordinator says that the job has failed, since it last let the party in.
     pub failed: Option<String>,
     /// Why the party gave up, where that was not its own doing.
@@ -330,6 +332,10 @@ impl Driver {
                 }
                 return;
             }
+            Told::Held(reason) => match self.holding.set(reason) {
+                true => Notice::Held,
+                false => return,
+            },
             Told::Dropped(error) => {
                 debug!(%error, "an update was dropped");
                 return;
@@ -340,6 +346,7 @@ impl Driver {
     }
 
     fn over(&mut self, over: Over) {
+        self.holding.set(String::new());
         let notice = match over {
             Over::Left => return,
             Over::JobDone { model, reason } => Notice::JobDone(model, reason),

@@ -23,6 +23,7 @@
 
 mod config;
 mod driver;
+mod holding;
 mod records;
 mod renewal;
 mod round;
@@ -52,6 +53,7 @@ use crate::{Model, NetError, Room, Task, seconds};
 pub use config::{MASK_MEMORY, PartyConfig};
 use driver::Driver;
 pub(crate) use driver::queued;
+pub use holding::Holding;
 pub(crate) use records::FileRecords;
 pub use round::RoundHandle;
 use uploads::Uploads;
@@ -66,6 +68,8 @@ enum Notice {
     /// A round that the party refuses, or one from before it was started again, which counts its update; the next one
     /// may be better.
     Refused(NetError),
+    /// Operators let no round begin, or let the job go on.
+    Held,
     JobDone(Option<Model>, String),
     Failed(NetError),
 }
@@ -86,6 +90,9 @@ pub struct Party {
     final_model: Option<Model>,
     /// Why the job was done before its rounds were.
     done_early: String,
+    holding: Holding,
+    /// Why operators let no round begin, as the caller was told last.
+    told_held: String,
     /// Runs the connection, which is a task; ended in the background when the party is dropped. None where others keep it.
     runtime: Option<(Runtime, JoinHandle<()>)>,
 }
@@ -97,6 +104,9 @@ pub enum NextRound {
     /// A round begins without this party, because its policy or its state refuses the round. Or a round from before
     /// this process was started counts its update ([`JobError::Missed`]). The caller may wait for the next round.
     Refused(NetError),
+    /// Operators of the coordinator let no round begin, for this reason in their words; empty where rounds begin again. The
+    /// caller may wait for the next round.
+    Held(String),
     /// No more rounds will come.
     JobDone,
     /// Nothing has happened yet.
@@ -145,6 +155,7 @@ impl Party {
         let (sender, notices) = channel();
         let name = identity.name.clone();
         let clock = Clock::new(side.clock().clone());
+        let holding = Holding::default();
         let driver = Driver {
             party: machine(&config, &identity, clock.now())?,
             clock,
@@ -164,6 +175,7 @@ impl Party {
             outbox: None,
             working: None,
             results: None,
+            holding: holding.clone(),
             failed: None,
             gave_up: None,
         };
@@ -211,6 +223,8 @@ impl Party {
             failed: None,
             final_model: None,
             done_early: String::new(),
+            holding,
+            told_held: String::new(),
             runtime: None,
         };
         Ok((party, task))
@@ -246,6 +260,11 @@ impl Party {
         &self.done_early
     }
 
+    /// Gives a way to see why operators of the coordinator let no round begin, if they do.
+    pub fn holding(&self) -> Holding {
+        self.holding.clone()
+    }
+
     /// Waits for the next round; `None` if there will be no more. A party takes part in a round only when it waits for
     /// one.
     ///
@@ -259,7 +278,7 @@ impl Party {
                 NextRound::Round(round) => return Ok(Some(*round)),
                 NextRound::Refused(error) => return Err(error),
                 NextRound::JobDone => return Ok(None),
-                NextRound::Waiting => {}
+                NextRound::Held(_) | NextRound::Waiting => {}
             }
         }
     }
@@ -301,6 +320,13 @@ impl Party {
                 Ok(Notice::Refused(error)) => {
                     self.asked = false;
                     return Ok(NextRound::Refused(error));
+                }
+                Ok(Notice::Held) => {
+                    let reason = self.holding.announced();
+                    if reason != self.told_held {
+                        self.told_held.clone_from(&reason);
+                        return Ok(NextRound::Held(reason));
+                    }
                 }
                 Ok(Notice::JobDone(model, reason)) => {
                     self.over = true;

@@ -390,7 +390,7 @@ fn who_sits_a_round_out_says_so_and_stays() {
         .iter()
         .filter_map(|stage| stage.dropped.get("a"));
     let reason = dropped.next().unwrap();
-    assert_eq!(reason, "it refused its own update: it is not finite");
+    assert_eq!(reason, "its update was not accepted: it is not finite");
     let others = others.map(|(go_on, other)| {
         go_on.send(()).unwrap();
         other
@@ -424,7 +424,7 @@ fn a_round_that_loses_too_many_names_them() {
     first.submit(vec![1.0f32; 5], 1).unwrap();
     third.skip(Absence::Unusable("it is not finite".into()));
     let error = first.result().unwrap_err().to_string();
-    for part in ["c left (", "it is not finite", "2 are left", "3 are needed"] {
+    for part in ["c sat out (", "it is not finite", "2 are left", "3 are needed"] {
         assert!(error.contains(part), "{error}");
     }
     drop(second);

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use crate::common::*;
 use blindsum_net::coordinator::{Coordinator, JobConfig};
 use blindsum_net::orders::{Change, Command, OrderError};
+use blindsum_net::party::{NextRound, Party};
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_net::{Limits, NetError};
 use blindsum_protocol::{JobSpec, ModelUpdate, ProtocolName};
@@ -277,4 +278,33 @@ fn a_check_looks_into_the_store() {
         assert!(error.contains("rounds: 8 → 10"), "{error}");
         assert!(error.contains("blindsum admin extend"), "{error}");
     }
+}
+
+/// A party that waits for a round hears at once that the job is paused and that it goes on, also over another connection.
+#[test]
+fn parties_that_wait_are_told_that_the_job_is_paused() {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let coordinator = Running::start(&pki, vec![training(1)], Some(&store));
+    let port = coordinator.port;
+    let mut party = Party::join(party_config(&coordinator.url(), pki.party("a"))).unwrap();
+    let holding = party.holding();
+    assert_eq!(holding.reason(), "");
+    let mut told = move || match party.wait_round(PATIENCE).unwrap() {
+        NextRound::Held(reason) => reason,
+        _ => panic!("no word of operators"),
+    };
+    coordinator.order("test", Command::Pause {}).unwrap();
+    assert_eq!(told(), "paused by olga: a test");
+    assert_eq!(holding.reason(), "paused by olga: a test");
+    coordinator.stop().unwrap();
+    let mut again = config(&pki, vec![training(1)], Some(&store));
+    again.listen = format!("127.0.0.1:{port}");
+    let again = Running::with(again).unwrap();
+    again.wait("test", |status| status.connected == ["a"]);
+    again.order("test", Command::Resume {}).unwrap();
+    assert_eq!(told(), "");
+    assert_eq!(holding.reason(), "");
+    again.stop().unwrap();
 }

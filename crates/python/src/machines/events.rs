@@ -20,6 +20,7 @@ pub enum Event {
     Lost(u64, JobError),
     Refused(JobError),
     Reconnect(String),
+    Held(String),
     JobDone(Option<Model>, String),
     Failed(JobError),
 }
@@ -33,6 +34,7 @@ impl Event {
             Told::Refused(error) => Self::Refused(error),
             Told::Ended(round, Ok(result)) => Self::Ended(round, result, fits),
             Told::Ended(round, Err(error)) => Self::Lost(round, error),
+            Told::Held(reason) => Self::Held(reason),
             Told::Over(Over::JobDone { model, reason }) => Self::JobDone(model, reason),
             Told::Over(Over::Failed(error)) => Self::Failed(error),
             // Whoever gave the update is told at once.
@@ -68,6 +70,7 @@ impl Event {
             Self::Reconnect(reason) => {
                 instance!(py, "blindsum.machines", "Reconnect", reason: reason)
             }
+            Self::Held(reason) => instance!(py, "blindsum.machines", "Held", reason: reason),
             Self::JobDone(model, reason) => instance!(py, "blindsum.machines", "JobDone",
                 model: model.map(|model| read_only(py, model.values())),
                 reason: reason),

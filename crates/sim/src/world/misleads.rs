@@ -152,6 +152,12 @@ impl World {
                 data: self.spoilt(chunk.data),
                 ..chunk
             }),
+            Frame::JobHeld(held) => Frame::JobHeld(pb::JobHeld {
+                reason: self
+                    .spoilt(held.reason.into_bytes().into())
+                    .escape_ascii()
+                    .to_string(),
+            }),
             other => other,
         };
         CoordinatorFrame { frame: Some(lie) }

@@ -216,6 +216,9 @@ impl World {
     fn tell(&mut self, number: usize, told: Told) -> Result<(), Broken> {
         match told {
             Told::Joined(_) => {}
+            Told::Held(reason) => {
+                self.log(format!("party {number} is told: {reason:?} holds the job"))
+            }
             Told::Round(begun) => self.begins(number, &begun)?,
             Told::Refused(error) => {
                 self.log(format!("party {number} is told: {error}"));

@@ -153,7 +153,7 @@ impl Ensemble {
                 }
             }
             party::Effect::Tell(told) => match told {
-                Told::Joined(_) => {}
+                Told::Joined(_) | Told::Held(_) => {}
                 Told::Round(begun) if begun.needs_update => {
                     host.trouble.owes = Some(begun.number);
                     if !host.trouble.waits {

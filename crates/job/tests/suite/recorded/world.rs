@@ -343,7 +343,7 @@ impl Member {
     /// Does what the caller of a party does: it gives its update, and takes the result.
     fn told(&mut self, told: Told, now: Now) {
         match told {
-            Told::Joined(_) => {}
+            Told::Joined(_) | Told::Held(_) => {}
             Told::Round(begun) => {
                 assert!(begun.needs_update);
                 let update = self.updates[begun.number as usize - 1].clone();

@@ -61,7 +61,7 @@ impl Process {
                 panic!("party {}: {error}", self.party)
             }
             Told::Over(_) => self.over = true,
-            Told::Round(_) | Told::Joined(_) => {}
+            Told::Round(_) | Told::Joined(_) | Told::Held(_) => {}
         }
     }
 }

@@ -7,6 +7,7 @@ use super::super::hosting::ServedJob;
 use crate::JobError;
 use crate::orders::OrderRecord;
 use crate::report::{JobStatus, MetricReport, RoundReport, RoundState};
+use crate::totals::LossCause;
 
 /// Earlier rounds, and earlier orders, that a description has.
 const LATEST: u32 = 5;
@@ -47,6 +48,8 @@ pub struct Ended {
     pub survivors: usize,
     /// Who was lost in it, and why.
     pub lost: std::collections::BTreeMap<String, String>,
+    /// The kind of each of these reasons.
+    pub causes: std::collections::BTreeMap<String, LossCause>,
     /// When it was offered, in milliseconds since 1970-01-01 UTC.
     pub started_ms: u64,
     /// Seconds from its offer to its end.
@@ -57,6 +60,7 @@ pub struct Ended {
 
 impl From<RoundReport> for Ended {
     fn from(report: RoundReport) -> Self {
+        let causes = report.causes();
         let stages = report.stages.into_iter();
         Self {
             number: report.number,
@@ -66,6 +70,7 @@ impl From<RoundReport> for Ended {
             parties: report.parties.len(),
             survivors: report.survivors.len(),
             lost: stages.flat_map(|stage| stage.dropped).collect(),
+            causes,
             started_ms: report.started_ms,
             seconds: report.seconds,
             metrics: report.metrics,

@@ -162,6 +162,7 @@ pub fn welcome(job: &Job) -> pb::Welcome {
         job_spec: serde_json::to_string(job.spec()).unwrap(),
         job_hash: job.hash().to_vec(),
         model: Some(name(&Model::initial(job))),
+        ..pb::Welcome::default()
     }
 }
 
