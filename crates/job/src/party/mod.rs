@@ -15,6 +15,7 @@ mod draws;
 mod dropping;
 mod exchange;
 mod face;
+mod fetching;
 mod first;
 mod greeting;
 mod guard;
