@@ -43,6 +43,7 @@ impl Member {
         }
         (self.done, self.farewell, self.done_early) = (None, None, String::new());
         self.check_first(&offer)?;
+        self.passed = None;
         self.offer = Some(offer);
         Ok(self.try_ready().await?)
     }
@@ -65,6 +66,9 @@ impl Member {
         let Some(offer) = self.offer.clone() else {
             return Ok(());
         };
+        if !self.wants_tag(&offer).await? {
+            return Ok(());
+        }
         let name = offer.model.clone();
         let name = name.ok_or_else(|| wrong("RoundOffer names no model"))?;
         self.check_not_older(&name)?;
@@ -108,6 +112,7 @@ impl Member {
         self.memory.live = live.or_else(|| Some(Live::of(round)));
         pledge.ready.key_id = key.map_or(Vec::new(), |key| key.to_vec());
         pledge.ready.lacks_model = lacks_model;
+        pledge.ready.tag = offer.tag;
         if let Some(own) = self
             .model
             .as_ref()
@@ -382,6 +387,7 @@ impl Member {
             number: active.number,
             model: model.clone(),
             parties: cohort(&active.round).into_iter().collect(),
+            tag: active.round.tag(),
             needs_update: !active.has_update(),
         };
         self.wanted = false;

@@ -43,6 +43,7 @@ mod state;
 mod stepping;
 mod sums;
 mod suspended;
+mod tags;
 mod taking;
 mod untaken;
 mod uploads;
