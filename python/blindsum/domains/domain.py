@@ -24,7 +24,8 @@ from blindsum.leaving import OF_ONE_ROUND, settled
 from blindsum.pki import AnyPath, Identity
 from blindsum.policy import Policy
 from blindsum.rounds import Array, Round, logger
-from blindsum.session import OnLost, Session, join
+from blindsum.joining import join
+from blindsum.session import OnLost, Session
 from blindsum.spec import JobSpec
 from blindsum.weights import DefaultWeight
 

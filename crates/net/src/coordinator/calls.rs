@@ -12,9 +12,15 @@ use super::driver::Event;
 
 /// A round that was called and has not ended. Dropping it changes nothing: the round goes on.
 pub struct PendingCall {
+    control: CallControl,
+    ended: oneshot::Receiver<CallEnd>,
+}
+
+/// What a host says of a round that it has called. Clones speak of the same one.
+#[derive(Clone)]
+pub struct CallControl {
     id: CallId,
     events: mpsc::Sender<Event>,
-    ended: oneshot::Receiver<CallEnd>,
 }
 
 impl PendingCall {
@@ -24,6 +30,13 @@ impl PendingCall {
         (&mut self.ended).await.ok()
     }
 
+    /// A way to say something of the round while its end is waited for.
+    pub fn control(&self) -> CallControl {
+        self.control.clone()
+    }
+}
+
+impl CallControl {
     /// Tells the coordinator that a party of the call has failed: nobody waits for it any more. The reason is for people, and
     /// the parties hear it.
     pub async fn report_failed(&self, party: &str, reason: &str) {
@@ -63,7 +76,8 @@ impl Control {
         };
         events.send(event).await.map_err(|_| stopping())?;
         let id = id.await.map_err(|_| stopping())??;
-        Ok(PendingCall { id, events, ended })
+        let control = CallControl { id, events };
+        Ok(PendingCall { control, ended })
     }
 }
 

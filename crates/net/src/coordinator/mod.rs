@@ -51,7 +51,7 @@ use crate::watched::{Kept, Watched};
 use crate::{NetError, seconds};
 pub use admin::{Description, Ended};
 pub use blindsum_job::server::Choice;
-pub use calls::PendingCall;
+pub use calls::{CallControl, PendingCall};
 use checked::{CheckedJob, check_jobs, check_settings};
 pub use configured::Also;
 pub use control::Control;
