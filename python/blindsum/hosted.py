@@ -72,7 +72,9 @@ class HostedResult(Comparable, Shown):
     seconds: float
 
     def _shown(self) -> dict[str, object]:
-        metrics = {name: {"value": value, "share": self.reported[name]} for name, value in self.metrics.items()}
+        metrics = {
+            name: {"value": value, "share": self.reported[name]} for name, value in self.metrics.items()
+        }
         mean = None if self.mean is None else f"{self.mean.size} coordinates, {self.mean.dtype}"
         return {
             "round": self.number,
@@ -128,7 +130,9 @@ class PendingRound(Shown):
         if self._end is None:
             self._end = self._native.end(timeout)
         if self._end is None:
-            raise WaitTimeoutError(f"nothing came of the round within {timeout} s; it goes on: wait again, or call it off")
+            raise WaitTimeoutError(
+                f"nothing came of the round within {timeout} s; it goes on: wait again, or call it off"
+            )
         if isinstance(self._end, RoundLost):
             raise self._end.with_traceback(None)
         return self._end
@@ -136,8 +140,8 @@ class PendingRound(Shown):
     def report_failed(self, party: str, reason: str = "") -> None:
         """Tell the coordinator that a party has failed, as your framework has learnt.
 
-        Nobody waits for the party any more: at once the round goes on without it, or ends if too few are left.
-        Nothing happens if its update is in already, if it is not in the round, or once the round has ended.
+        Nobody waits for the party any more: at once the round goes on without it, or ends if too few are
+        left. Nothing happens if its update is in already, if it is not in the round, or once that has ended.
 
         Parameters
         ----------
@@ -192,7 +196,7 @@ class Hosting:
             The model that the round starts from, ``dim`` floats; ``None`` goes on from the job's own. None
             may be given where the job keeps no model (``model_update="none"``).
         tag
-            A number of your own for the step, 0 to 2**63 - 1, such as the round of your framework. The parties
+            A number of your own for the step, 0 to 2**63 - 1, as the round of your framework. The parties
             hear it (:attr:`Round.tag`). A party that waits for one tag takes part in no round of another one
             (:meth:`Session.aggregate`): who is late for step 3 is not counted in step 4. A lost round may be
             begun again with the same tag.
@@ -212,8 +216,8 @@ class Hosting:
         names = named(parties)
         number = as_tag(tag)
         start = None if model is None else given_model(model, self._spec)
-        times = [_time("join_within", join_within), _time("deadline", deadline)]
-        return PendingRound(self._native.begin(list(names), start, number, *times), names, number)
+        within, until = as_time("join_within", join_within), as_time("deadline", deadline)
+        return PendingRound(self._native.begin(list(names), start, number, within, until), names, number)
 
     def round(
         self,
@@ -289,5 +293,12 @@ def given_model(model: object, spec: JobSpec) -> object:
     return start
 
 
-def _time(name: str, seconds: object) -> float | None:
+def as_time(name: str, seconds: object) -> float | None:
+    """Seconds of a round, checked; ``None`` leaves them out.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        No number from 0 to a million.
+    """
     return None if seconds is None else checks.seconds(name, seconds)

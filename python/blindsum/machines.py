@@ -24,7 +24,7 @@ from typing import Any
 from blindsum import _native, checks
 from blindsum.errors import ConfigError, InputError
 from blindsum.first_model import first_model, initial_of
-from blindsum.hosted import as_tag, given_model, named
+from blindsum.hosted import as_tag, as_time, given_model, named
 from blindsum.joining import MOST_MASK_MEMORY
 from blindsum.machine_events import (
     Event,
@@ -305,7 +305,7 @@ class ServerMachine:
         waits
             How long it waits, and for what; ``None`` takes the defaults.
         hosted
-            Whether the rounds begin by :meth:`begin`, each with the parties that it names, and none by itself.
+            Whether rounds begin by :meth:`begin`, each with the parties that it names, and none by itself.
         now, wall
             The time on both clocks.
 
@@ -375,17 +375,16 @@ class ServerMachine:
         """
         names, number = named(parties), as_tag(tag)
         start = None if model is None else given_model(model, self._spec)
-        times = [
-            None if seconds is None else checks.seconds(name, seconds)
-            for name, seconds in (("join_within", join_within), ("deadline", deadline))
-        ]
-        self._native.begin(list(names), start, number, *times, *_clocks(now, wall))
+        within, until = as_time("join_within", join_within), as_time("deadline", deadline)
+        self._native.begin(list(names), start, number, within, until, *_clocks(now, wall))
 
     def report_failed(
         self, party: str, reason: str = "", *, now: float | None = None, wall: float | None = None
     ) -> None:
         """Tell that a party of the round has failed, as :meth:`blindsum.PendingRound.report_failed`."""
-        self._native.report_failed(checks.line("party", party), checks.line("reason", reason), *_clocks(now, wall))
+        self._native.report_failed(
+            checks.line("party", party), checks.line("reason", reason), *_clocks(now, wall)
+        )
 
     def call_off(self, reason: str, *, now: float | None = None, wall: float | None = None) -> None:
         """End the round that was begun without a result, unless it has one."""

@@ -36,6 +36,7 @@ OnLost: TypeAlias = Callable[[BlindsumError], object]
 """Called with why a round was lost: :class:`RoundAborted`, :class:`Fault`, or, where this party refused it,
 :class:`PolicyError`."""
 
+
 class Session(Shown):
     """A party's membership in a job, from :func:`join`. Use it in a ``with`` statement.
 

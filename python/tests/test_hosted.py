@@ -1,4 +1,4 @@
-"""Rounds that a program begins which runs the coordinator: named parties, a tag, and the result in its hands."""
+"""Rounds that the program begins which runs the coordinator: named parties, a tag, and the result."""
 
 import os
 import signal
@@ -80,43 +80,43 @@ def test_rosters_change_and_the_result_is_the_nodes_own(world):
 
 
 def test_parties_that_stay_sit_out_rounds_that_do_not_name_them(place):
-    with place.coordinator(spec_of(place), hosted=True) as coordinator:
-        with place.join(coordinator, "node-9") as outside, Nodes(place, coordinator) as nodes:
-            told = nodes.train(names(0, 1, 2), 1)
-            coordinator.round(names(0, 1, 2), tag=1)
-            assert all(isinstance(future.result(), bs.RoundResult) for future in told.values())
-            with pytest.raises(bs.WaitTimeoutError):
-                outside.next_round(timeout=0)
-            told = nodes.train(names(0, 1), 2)
-            begun = coordinator.begin([*names(0, 1), "node-9"], tag=2)
-            current = outside.next_round()
-            assert (current.tag, current.parties) == (2, names(0, 1, 9))
-            current.submit(np.zeros(DIM))
-            assert begun.result().survivors == names(0, 1, 9)
-            assert begun.result() is begun.result()
+    with (
+        place.coordinator(spec_of(place), hosted=True) as coordinator,
+        place.join(coordinator, "node-9") as outside,
+        Nodes(place, coordinator) as nodes,
+    ):
+        told = nodes.train(names(0, 1, 2), 1)
+        coordinator.round(names(0, 1, 2), tag=1)
+        assert all(isinstance(future.result(), bs.RoundResult) for future in told.values())
+        with pytest.raises(bs.WaitTimeoutError):
+            outside.next_round(timeout=0)
+        told = nodes.train(names(0, 1), 2)
+        begun = coordinator.begin([*names(0, 1), "node-9"], tag=2)
+        current = outside.next_round()
+        assert (current.tag, current.parties) == (2, names(0, 1, 9))
+        current.submit(np.zeros(DIM))
+        assert begun.result().survivors == names(0, 1, 9)
+        assert begun.result() is begun.result()
 
 
 def test_who_is_late_for_a_step_is_not_counted_in_the_next(world):
     coordinator, nodes = world
-    late = threading.Event()
-    held = nodes.train(names(3), 1, before=lambda *_: late.wait(60))
+    late = nodes.train(names(3), 1)
     told = nodes.train(names(0, 1, 2), 1)
-    first = coordinator.begin(names(0, 1, 2, 3), tag=1)
-    first.report_failed("node-3", "it is slow")
-    assert first.result().survivors == names(0, 1, 2)
-    assert "it is slow" in first.result().lost["node-3"]
+    first = coordinator.round(names(0, 1, 2), tag=1)
+    assert first.survivors == names(0, 1, 2)
     assert all(isinstance(future.result(), bs.RoundResult) for future in told.values())
-    # Its update of step 1 comes while step 2 is offered to it.
-    second = coordinator.begin(names(0, 1, 2, 3), tag=2)
-    late.set()
-    error = held["node-3"].result()
+    # Its update of step 1 is there when step 2 is offered to it.
+    told = nodes.train(names(0, 1, 2), 2)
+    result = coordinator.round(names(0, 1, 2, 3), tag=2)
+    error = late["node-3"].result()
     assert isinstance(error, bs.OtherTag)
     assert (error.wanted, error.offered) == (1, 2)
-    told = nodes.train(names(0, 1, 2), 2)
-    result = second.result()
+    assert "its round is over" in str(error)
     assert result.survivors == names(0, 1, 2)
     assert np.allclose(result.mean, np.mean([value_of(name) for name in result.survivors]), atol=1e-3)
-    assert "tag" in result.lost["node-3"]
+    assert set(result.lost) == {"node-3"}
+    assert all(isinstance(future.result(), bs.RoundResult) for future in told.values())
 
 
 def test_a_node_that_comes_after_its_round_began_hears_so(world):
@@ -132,16 +132,15 @@ def test_a_node_that_comes_after_its_round_began_hears_so(world):
 
     begun = coordinator.begin(names(0, 1, 2, 3), tag=1)
     begun.report_failed("node-3")
-    with ThreadPoolExecutor() as threads:
-        with nodes.place.join(coordinator, "node-0") as job:
-            first = threads.submit(slow, "node-0", job)
-            told = nodes.train(names(1, 2), 1)
-            assert waits.wait(60)
-            error = nodes.train(names(3), 1)["node-3"].result()
-            assert isinstance(error, bs.RoundAborted)
-            assert error.only_me
-            goes_on.set()
-            first.result()
+    with ThreadPoolExecutor() as threads, nodes.place.join(coordinator, "node-0") as job:
+        first = threads.submit(slow, "node-0", job)
+        told = nodes.train(names(1, 2), 1)
+        assert waits.wait(60)
+        error = nodes.train(names(3), 1)["node-3"].result()
+        assert isinstance(error, bs.RoundAborted)
+        assert error.only_me
+        goes_on.set()
+        first.result()
     assert begun.result().survivors == names(0, 1, 2)
     assert all(isinstance(future.result(), bs.RoundResult) for future in told.values())
 
@@ -185,8 +184,9 @@ def test_a_node_whose_training_raises_is_given_up_at_once(world):
         if name == "node-3":
             raise ValueError("secret data")
 
+    begun = coordinator.begin(names(0, 1, 2, 3), tag=1, join_within=600.0)
     told = nodes.train(names(0, 1, 2, 3), 1, before=fails)
-    result = coordinator.round(names(0, 1, 2, 3), tag=1)
+    result = begun.result()
     assert result.survivors == names(0, 1, 2)
     assert result.lost["node-3"] == "its program failed (ValueError)"
     assert isinstance(told["node-3"].exception(), ValueError)
@@ -198,7 +198,8 @@ def test_a_node_whose_training_raises_is_given_up_at_once(world):
 KILLED = """
 import os, signal, sys
 import blindsum as bs
-job = bs.join(sys.argv[1], job="job", identity=sys.argv[2], ca=sys.argv[3], policy=bs.Policy(**eval(sys.argv[4])))
+url, identity, ca, policy = sys.argv[1:]
+job = bs.join(url, job="job", identity=identity, ca=ca, policy=bs.Policy(**eval(policy)))
 job.next_round(tag=1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -208,7 +209,12 @@ def test_a_node_that_is_killed_costs_the_grace_and_not_the_deadline(place):
     spec = spec_of(place, input_deadline=600.0)
     with place.coordinator(spec, hosted=True) as coordinator, Nodes(place, coordinator) as nodes:
         port = coordinator.address.rpartition(":")[2]
-        words = [f"https://localhost:{port}", place.identity("node-3"), place.folder / "ca.pem", place.any_job]
+        words = [
+            f"https://localhost:{port}",
+            place.identity("node-3"),
+            place.folder / "ca.pem",
+            place.any_job,
+        ]
         killed = subprocess.Popen([sys.executable, "-c", KILLED, *map(str, words)], env=os.environ)
         told = nodes.train(names(0, 1, 2), 1)
         result = coordinator.round(names(0, 1, 2, 3), tag=1)
@@ -224,7 +230,7 @@ def test_who_does_not_come_is_not_waited_for_longer_than_asked(world):
     result = coordinator.round(names(0, 1, 2, 3), tag=1, join_within=3.0)
     assert result.survivors == names(0, 1, 2)
     assert result.lost["node-3"] == "it did not come within 3 s"
-    with pytest.raises(bs.RoundLost, match="the host gave the round 0.5 s"):
+    with pytest.raises(bs.RoundLost, match="the host gave the round"):
         coordinator.round(names(0, 1, 2), tag=2, deadline=0.5)
     begun = coordinator.begin(names(0, 1, 2), tag=3)
     begun.call_off("the run was stopped")
@@ -247,15 +253,17 @@ def test_the_sums_of_integers_are_exact_under_every_protocol(place, protocol, fi
     encoding = bs.Integers(bits=8)
     spec = spec_of(place, protocol=protocol, encoding=encoding, max_weight=1, **fields)
     everybody = names(*range(spec.parties))
-    with place.coordinator(spec, hosted=True) as coordinator:
-        with Nodes(place, coordinator, update=lambda name: [1 + int(name[-1])] * DIM) as nodes:
-            for tag, chosen in enumerate((everybody, everybody[:-1])):
-                told = nodes.train(chosen, tag)
-                result = coordinator.round(chosen, tag=tag)
-                assert result.survivors == chosen
-                assert list(result.sum) == [sum(1 + int(name[-1]) for name in chosen)] * DIM
-                for future in told.values():
-                    assert np.array_equal(future.result().sum, result.sum)
+    with (
+        place.coordinator(spec, hosted=True) as coordinator,
+        Nodes(place, coordinator, update=lambda name: [1 + int(name[-1])] * DIM) as nodes,
+    ):
+        for tag, chosen in enumerate((everybody, everybody[:-1])):
+            told = nodes.train(chosen, tag)
+            result = coordinator.round(chosen, tag=tag)
+            assert result.survivors == chosen
+            assert list(result.sum) == [sum(1 + int(name[-1]) for name in chosen)] * DIM
+            for future in told.values():
+                assert np.array_equal(future.result().sum, result.sum)
 
 
 def test_where_the_parties_alone_learn_the_sum_the_host_gets_none(place):
@@ -294,11 +302,21 @@ def test_the_host_gives_the_model_of_a_round(place):
 
 def test_what_cannot_be_is_refused_and_nothing_begins(world):
     coordinator, _ = world
-    for parties, field in (("node-0", "parties"), ([1, 2, 3], "parties"), (names(0, 1), "parties"), (names(0, 0, 1), "parties")):
+    for parties, field in (
+        ("node-0", "parties"),
+        ([1, 2, 3], "parties"),
+        (names(0, 1), "parties"),
+        (names(0, 0, 1), "parties"),
+    ):
         with pytest.raises(bs.ConfigError) as caught:
             coordinator.begin(parties)
         assert caught.value.field == field
-    for options, field in (({"tag": -1}, "tag"), ({"tag": 1.5}, "tag"), ({"join_within": 0}, "join_within"), ({"deadline": -1}, "deadline")):
+    for options, field in (
+        ({"tag": -1}, "tag"),
+        ({"tag": 1.5}, "tag"),
+        ({"join_within": 0}, "join_within"),
+        ({"deadline": -1}, "deadline"),
+    ):
         with pytest.raises(bs.ConfigError) as caught:
             coordinator.begin(names(0, 1, 2), **options)
         assert caught.value.field == field
@@ -340,7 +358,8 @@ def test_a_coordinator_that_stops_ends_the_round(place):
 def test_limits_that_count_may_be_written_as_floats(place):
     with place.coordinator(place.spec(), limits={"failed_rounds": 1e6, "patience": 10}):
         pass
-    with pytest.raises(bs.ConfigError, match="failed_rounds"), place.coordinator(
-        place.spec(), limits={"failed_rounds": 1.5}
+    with (
+        pytest.raises(bs.ConfigError, match="failed_rounds"),
+        place.coordinator(place.spec(), limits={"failed_rounds": 1.5}),
     ):
         pass
