@@ -182,10 +182,10 @@ class Hosting:
         """Begin a round of exactly these parties, and return at once; ``hosted=True`` is needed.
 
         The coordinator waits for them and for nobody else: parties that are not named sit the round out, and
-        stay connected. A named party need not be here yet. One that leaves, refuses, or that
-        :meth:`PendingRound.report_failed` names is given up at once; one whose connection is lost after
-        ``reconnect_grace`` seconds, a limit. As soon as nobody is waited for the round begins, if enough are
-        ready, or is lost.
+        stay connected. A named party need not be here yet. One that comes and leaves, refuses, or that
+        :meth:`PendingRound.report_failed` names is given up at once; one that comes and loses its connection
+        after ``reconnect_grace`` seconds, a limit. As soon as nobody is waited for the round begins, if
+        enough are ready, or is lost.
 
         Parameters
         ----------

@@ -162,7 +162,7 @@ def test_an_early_node_waits_for_its_own_step(world):
 def test_a_lost_round_names_who_was_lost_and_the_next_one_begins_with_the_same_tag(world):
     coordinator, nodes = world
     begun = coordinator.begin(names(0, 1, 2), tag=4)
-    assert repr(begun).startswith("PendingRound(")
+    assert "state: under way" in repr(begun)
     with pytest.raises(bs.WaitTimeoutError, match="goes on"):
         begun.result(timeout=0)
     begun.report_failed("node-1", "ValueError")
@@ -245,13 +245,12 @@ def test_who_does_not_come_is_not_waited_for_longer_than_asked(world):
         ("secagg+", {"adversary": "active", "parties": 6, "min_parties": 4, "dropout": 0.2}),
         ("fssa", {}),
         ("pss", {}),
-        ("paillier", {"dim": 4}),
+        ("paillier-broadcast", {}),
         ("mpc3", {}),
     ],
 )
 def test_the_sums_of_integers_are_exact_under_every_protocol(place, protocol, fields):
-    encoding = bs.Integers(bits=8)
-    spec = spec_of(place, protocol=protocol, encoding=encoding, max_weight=1, **fields)
+    spec = spec_of(place, protocol=protocol, encoding="integers", bits=8, max_weight=1, **fields)
     everybody = names(*range(spec.parties))
     with (
         place.coordinator(spec, hosted=True) as coordinator,
@@ -273,7 +272,6 @@ def test_where_the_parties_alone_learn_the_sum_the_host_gets_none(place):
         result = coordinator.round(names(0, 1, 2), tag=1)
         assert (result.mean, result.sum, result.total_weight) == (None, None, None)
         assert result.survivors == names(0, 1, 2)
-        assert "known to the parties alone" in str(result)
         means = [future.result().mean for future in told.values()]
         assert all(np.array_equal(mean, means[0]) for mean in means)
         assert {future.result().result for future in told.values()} == {result.result}

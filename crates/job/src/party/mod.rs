@@ -31,6 +31,7 @@ mod measuring;
 mod member;
 mod metrics;
 mod opening;
+mod passed;
 mod past;
 mod pledge;
 mod policy;

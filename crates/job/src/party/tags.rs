@@ -5,15 +5,9 @@ use tracing::info;
 
 use super::exchange::Told;
 use super::member::Member;
+use super::passed::Passed;
 use crate::JobError;
 use crate::pb::{self, RoundRefusalCode};
-
-/// A round with a tag that began, or goes on, without this party.
-pub(super) struct Passed {
-    tag: u64,
-    round: u64,
-    reason: String,
-}
 
 impl Member {
     /// The caller waits for a round with this tag; with none for any round.

@@ -95,6 +95,11 @@ impl Lost {
         }
     }
 
+    /// Whether another process of it may be on its way.
+    pub fn may_return(self) -> bool {
+        matches!(self.how, How::Cut | How::Failed | How::Left)
+    }
+
     /// Why it is not waited for after that.
     pub fn reason(self) -> &'static str {
         match self.how {
@@ -152,9 +157,7 @@ impl Lead {
 
     /// The round under way does not wait for a party any more.
     pub(super) fn give_up(&mut self, name: &str, lost: Lost) {
-        if self.joining.is_some() {
-            self.call_lost(name, self.departed.reason(name, lost.reason()));
-        }
+        self.call_gave_up(name, lost);
         if let Some(opening) = &mut self.opening {
             opening.member_failed(name, lost);
         }

@@ -36,6 +36,9 @@ pub(super) struct UnderWay {
     pub until: Option<(Time, f64)>,
     /// Why the host has called it off.
     pub off: Option<String>,
+    /// Who has connected or was ready since the call. The others may be processes of an earlier round that go, while those
+    /// of this one are still to come.
+    pub came: BTreeSet<Arc<str>>,
     /// Who is not waited for, and why; who connects again is.
     pub gone: BTreeMap<Arc<str>, String>,
     /// Whose connection was lost while the round was offered, and since when.
@@ -145,6 +148,7 @@ impl Lead {
             join_until: now,
             until: call.deadline.map(|within| (now + seconds(within), within)),
             off: None,
+            came: BTreeSet::new(),
             gone: BTreeMap::new(),
             away: BTreeMap::new(),
             out: BTreeMap::new(),
@@ -227,10 +231,32 @@ impl Lead {
         self.tell_dropped(round, name, reason);
     }
 
+    /// A party of the round that is offered is not waited for any more. One that goes and did not come for this call may
+    /// only have ended an earlier round.
+    pub(super) fn call_gave_up(&mut self, name: &str, lost: Lost) {
+        let is_offered = self.joining.is_some();
+        let reason = self.departed.reason(name, lost.reason());
+        let counts =
+            |call: &&mut UnderWay| is_offered && (!lost.may_return() || call.came.contains(name));
+        if let Some(call) = self.call_mut().filter(counts) {
+            call.gone.insert(name.into(), reason);
+        }
+    }
+
+    /// A party is ready for the round that is offered.
+    pub(super) fn call_ready(&mut self, name: &Arc<str>) {
+        if let Some(call) = self.call_mut() {
+            call.came.insert(name.clone());
+        }
+    }
+
     /// The connection of a party has ended.
     pub(super) fn call_left(&mut self, name: &Arc<str>) {
         let (now, is_offered) = (self.hand.now(), self.joining.is_some());
-        if let Some(call) = self.call_mut().filter(|_| is_offered) {
+        if let Some(call) = self
+            .call_mut()
+            .filter(|call| is_offered && call.came.contains(name))
+        {
             call.away.entry(name.clone()).or_insert(now);
         }
     }
@@ -249,6 +275,7 @@ impl Lead {
         if !is_late {
             call.away.remove(name);
             call.gone.remove(name);
+            call.came.insert(name.clone());
             return;
         }
         if in_round == call.round {

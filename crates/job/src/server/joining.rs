@@ -345,6 +345,7 @@ impl Lead {
             return self.tell_dropped(ready.round, &name, reason);
         }
         self.conduct.is_ready(&name);
+        self.call_ready(&name);
         if let Some(joining) = &mut self.joining {
             joining.forget(&name);
             let party = ReadyParty {

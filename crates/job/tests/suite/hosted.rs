@@ -6,12 +6,11 @@ use blindsum_job::calls::{Call, CallEnd, CallError, CallId, CallLost, CallSum};
 use blindsum_job::orders::Command;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, LeavingCode, RoundRefusalCode};
-use blindsum_job::report::{JobState, RoundReport};
+use blindsum_job::report::JobState;
 use blindsum_job::server::Input;
-use blindsum_job::store::Store;
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
 
-use crate::scene::{Scene, open};
+use crate::scene::Scene;
 
 fn spec() -> JobSpec {
     JobSpec {
@@ -60,69 +59,17 @@ fn names(parties: &[usize]) -> Vec<String> {
         .collect()
 }
 
+fn leaving(code: LeavingCode) -> pb::Leaving {
+    let (code, reason) = (code.into(), String::new());
+    pb::Leaving { code, reason }
+}
+
 fn offers(frames: Vec<Frame>) -> Vec<(u64, Option<u64>)> {
     let offer = |frame| match frame {
         Frame::RoundOffer(offer) => Some((offer.round, offer.tag)),
         _ => None,
     };
     frames.into_iter().filter_map(offer).collect()
-}
-
-/// A job whose rounds a host begins.
-impl Scene {
-    /// A coordinator whose rounds a host begins, and its parties.
-    fn hosted(spec: JobSpec, seed: u8) -> Self {
-        let mut scene = Self::new(spec, seed);
-        scene.server = open(
-            &scene.job,
-            &scene.anchor,
-            &scene.store,
-            scene.now,
-            seed,
-            None,
-            true,
-        );
-        scene.carry_out();
-        scene
-    }
-
-    /// The host calls a round.
-    fn call(&mut self, tag: Option<u64>, parties: &[usize]) -> Result<CallId, CallError> {
-        let call = Call {
-            tag,
-            parties: parties.iter().map(|i| format!("party-{i}")).collect(),
-            model: None,
-            join_within: None,
-            deadline: None,
-        };
-        self.call_with(call)
-    }
-
-    fn call_with(&mut self, call: Call) -> Result<CallId, CallError> {
-        let id = CallId(self.calls.len() as u64);
-        self.give(Input::Call { id, call });
-        assert_eq!(self.calls.len() as u64, id.0 + 1, "one word on each call");
-        self.calls.last().unwrap().clone().map(|()| id)
-    }
-
-    /// The host reports a party as failed.
-    fn report(&mut self, party: usize, reason: &str) {
-        let name = self.parties[party].peer().name;
-        let reason = reason.into();
-        self.give(Input::PartyFailed { name, reason });
-    }
-
-    /// How the latest call ended; none if it has not.
-    fn ended(&self) -> Option<&CallEnd> {
-        let latest = CallId(self.calls.len() as u64 - 1);
-        let end = self.call_ends.iter().find(|(id, _)| *id == latest);
-        end.map(|(_, end)| end)
-    }
-
-    /// The rounds in the store.
-    fn store_rounds(&self) -> Vec<RoundReport> {
-        self.store.rounds("job", 99).unwrap()
-    }
 }
 
 #[test]
@@ -198,13 +145,10 @@ fn who_leaves_fails_or_refuses_is_given_up_at_once() {
     scene.connect_all();
     scene.call(None, &[0, 1, 2, 3]).unwrap();
     scene.report(3, "its training raised ValueError");
-    scene.frame(
-        2,
-        pb::Leaving {
-            code: LeavingCode::LeavingStopped.into(),
-            reason: String::new(),
-        },
-    );
+    scene.heard_by(2);
+    let ready = scene.parties[2].ready(&scene.job.clone(), 1);
+    scene.frame(2, ready);
+    scene.frame(2, leaving(LeavingCode::LeavingStopped));
     scene.play_with(&[0, 1]);
     let first = sum(&scene);
     assert_eq!(first.survivors, names(&[0, 1]));
@@ -229,6 +173,33 @@ fn who_leaves_fails_or_refuses_is_given_up_at_once() {
     scene.frame(0, refused);
     scene.play();
     assert_eq!(sum(&scene).lost["party-0"], "refused by the party: no data");
+}
+
+/// A process of the round before says goodbye, or is lost, when the next round has been called already.
+#[test]
+fn who_ends_an_earlier_round_is_still_waited_for() {
+    let mut scene = Scene::hosted(spec(), 1);
+    scene.connect_all();
+    scene.call(None, &[0, 1, 2, 3]).unwrap();
+    scene.frame(2, leaving(LeavingCode::LeavingClosed));
+    let (link, reason) = (scene.parties[3].link, "gone".to_owned());
+    scene.give(Input::Lost {
+        link,
+        reason,
+        returns: true,
+    });
+    scene.play_with(&[0, 1]);
+    scene.pass(Duration::from_secs(9));
+    assert!(scene.ended().is_none());
+    scene.connect(2);
+    scene.connect(3);
+    scene.play();
+    assert_eq!(sum(&scene).survivors, names(&[0, 1, 2, 3]));
+    // A program that has failed does not come again by itself.
+    scene.call(None, &[0, 1, 2]).unwrap();
+    scene.frame(2, leaving(LeavingCode::LeavingFailed));
+    scene.play_with(&[0, 1]);
+    assert_eq!(sum(&scene).lost["party-2"], "it cannot go on");
 }
 
 #[test]
@@ -283,6 +254,9 @@ fn a_lost_connection_is_waited_for_as_long_as_the_grace() {
     let mut scene = Scene::hosted(spec(), 1);
     scene.connect_all();
     scene.call(None, &[0, 1, 2]).unwrap();
+    scene.heard_by(2);
+    let ready = scene.parties[2].ready(&scene.job.clone(), 1);
+    scene.frame(2, ready);
     let (link, reason) = (scene.parties[2].link, "gone".to_owned());
     scene.give(Input::Lost {
         link,

@@ -2,6 +2,7 @@
 
 mod accusers;
 mod actors;
+mod calling;
 mod clocks;
 mod computing;
 mod coordinating;

@@ -1,7 +1,5 @@
 //! Rounds that the program begins which runs the coordinator.
 
-use std::collections::BTreeMap;
-
 use blindsum_job::calls::{Call, CallEnd, CallError, CallId};
 use blindsum_job::foreign;
 use blindsum_job::server::Input;
@@ -78,54 +76,5 @@ impl Control {
         let id = id.await.map_err(|_| stopping())??;
         let control = CallControl { id, events };
         Ok(PendingCall { control, ended })
-    }
-}
-
-/// The calls of one job, at its driver.
-#[derive(Default)]
-pub(super) struct Calls {
-    /// Those that have not ended: where it is waited for the word on them, and for their end.
-    open: BTreeMap<CallId, Open>,
-    /// The number of calls.
-    count: u64,
-}
-
-struct Open {
-    taken: Option<oneshot::Sender<Result<CallId, CallError>>>,
-    ended: oneshot::Sender<CallEnd>,
-}
-
-impl Calls {
-    /// The number of a new call.
-    pub fn begin(
-        &mut self,
-        taken: oneshot::Sender<Result<CallId, CallError>>,
-        ended: oneshot::Sender<CallEnd>,
-    ) -> CallId {
-        let id = CallId(self.count);
-        self.count += 1;
-        let taken = Some(taken);
-        self.open.insert(id, Open { taken, ended });
-        id
-    }
-
-    /// The job takes a call, or refuses it.
-    pub fn taken(&mut self, id: CallId, taken: Result<(), CallError>) {
-        let refused = taken.is_err();
-        let open = self.open.get_mut(&id);
-        if let Some(waits) = open.and_then(|open| open.taken.take()) {
-            // Perhaps nobody waits for it any more.
-            let _ = waits.send(taken.map(|()| id));
-        }
-        if refused {
-            self.open.remove(&id);
-        }
-    }
-
-    /// A call has ended.
-    pub fn ended(&mut self, id: CallId, end: CallEnd) {
-        if let Some(open) = self.open.remove(&id) {
-            let _ = open.ended.send(end);
-        }
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tracing::error;
 
-use super::calls::Calls;
+use super::open_calls::Calls;
 use crate::NetError;
 use crate::computing::{Heard, Lines};
 use crate::membership::Members;

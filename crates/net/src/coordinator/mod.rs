@@ -14,6 +14,7 @@ mod file;
 mod first_model;
 mod hosting;
 mod keys;
+mod open_calls;
 mod origin;
 mod reading;
 mod reloading;

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use blindsum_crypto::certificate::TrustAnchor;
-use blindsum_job::actor::{Now, Time};
+use blindsum_job::actor::Time;
 use blindsum_job::calls::{CallEnd, CallError, CallId};
 use blindsum_job::server::{
-    Choice, Effect, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
+    Choice, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Settings,
 };
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::MemoryStore;
-use blindsum_job::{JobError, Model, chunks, seconds};
+use blindsum_job::{JobError, Model, seconds};
 use blindsum_net::{Room, Task};
 use blindsum_protocol::{InitialModel, Job};
 use bytes::Bytes;

@@ -284,6 +284,7 @@ impl Cast {
             kind: pb::RoundKind::Sum.into(),
             numbers: None,
             terms: None,
+            tag: None,
         }
     }
 }
