@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from machine_world import World
 
 import blindsum as bs
+from blindsum import machines
 
 DIM = 4
 
@@ -217,7 +219,7 @@ def test_a_node_that_is_killed_costs_the_grace_and_not_the_deadline(place):
         ]
         killed = subprocess.Popen([sys.executable, "-c", KILLED, *map(str, words)], env=os.environ)
         told = nodes.train(names(0, 1, 2), 1)
-        result = coordinator.round(names(0, 1, 2, 3), tag=1)
+        result = coordinator.round(names(0, 1, 2, 3), tag=1, join_within=600.0)
         assert killed.wait() == -signal.SIGKILL
         assert result.survivors == names(0, 1, 2)
         assert "connection was lost" in result.lost["node-3"]
@@ -230,6 +232,10 @@ def test_who_does_not_come_is_not_waited_for_longer_than_asked(world):
     result = coordinator.round(names(0, 1, 2, 3), tag=1, join_within=3.0)
     assert result.survivors == names(0, 1, 2)
     assert result.lost["node-3"] == "it did not come within 3 s"
+    # It comes when everything is over, and does not wait in vain.
+    error = nodes.train(names(3), 1)["node-3"].result()
+    assert isinstance(error, bs.RoundAborted)
+    assert "did not come" in str(error)
     with pytest.raises(bs.RoundLost, match="the host gave the round"):
         coordinator.round(names(0, 1, 2), tag=2, deadline=0.5)
     begun = coordinator.begin(names(0, 1, 2), tag=3)
@@ -361,3 +367,45 @@ def test_limits_that_count_may_be_written_as_floats(place):
         place.coordinator(place.spec(), limits={"failed_rounds": 1.5}),
     ):
         pass
+
+
+def test_a_machine_begins_rounds_for_its_host_too():
+    fields = {"min_parties": 3, "dim": DIM, "rounds": 0, "model_update": "none"}
+    world = World(protocol="plain", parties=4, **fields)
+    opened = {"ca": world.ca, "waits": world.waits, "hosted": True}
+    world.server = machines.ServerMachine.open(world.spec, **opened, **world.clock())
+    any_job = bs.Policy(allowed_protocols=["plain"], require_adversary=None, min_corrupt=0, min_honest=0)
+    for _ in range(4):
+        world.add(policy=any_job, update=lambda number: np.full(DIM, 0.25))
+    for party in world.parties:
+        world.connect(party)
+    events = []
+
+    def is_over():
+        events.extend(event for event in world.server.events() if isinstance(event, machines.RoundOver))
+        return bool(events)
+
+    assert world.server.stage is None
+    world.server.begin(["party-0", "party-1", "party-3"], tag=2, **world.clock())
+    assert world.server.stage == "offered"
+    with pytest.raises(bs.CallError, match="one is under way"):
+        world.server.begin(["party-0", "party-1", "party-3"], **world.clock())
+    world.flush()
+    world.run(connect=False, until=is_over)
+    (over,) = events
+    assert (over.tag, over.error) == (2, None)
+    assert over.result.survivors == ("party-0", "party-1", "party-3")
+    assert np.allclose(over.result.mean, 0.25, atol=1e-3)
+    world.run(connect=False, until=lambda: world.parties[3].sums)
+    assert not world.parties[2].sums
+    assert world.parties[3].events[1].tag == 2
+    events.clear()
+    world.server.begin(["party-0", "party-1", "party-2"], tag=3, **world.clock())
+    world.server.report_failed("party-2", "no memory", **world.clock())
+    assert is_over()
+    assert "no memory" in events[0].error.lost["party-2"]
+    events.clear()
+    world.server.begin(["party-0", "party-1", "party-2"], tag=3, **world.clock())
+    world.server.call_off("enough", **world.clock())
+    assert is_over()
+    assert events[0].error.reason.endswith("enough")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::face::Effect;
-use super::hosted::UnderWay;
+use super::hosted::{Over, UnderWay};
 use super::revocation::LIST_LOOK;
 use super::{Halt, Lead};
 use crate::actor::Time;
@@ -41,6 +41,13 @@ impl Lead {
             return halt;
         };
         let lost = call.lost();
+        if let (Some(sum), Some(hosted)) = (&call.sum, &mut self.hosted) {
+            hosted.over = Some(Over {
+                tag: call.tag,
+                round: sum.round,
+                lost: sum.lost.clone(),
+            });
+        }
         let end = match (call.sum, &halt) {
             (Some(sum), _) => CallEnd::Sum(sum),
             (None, halt) => CallEnd::Lost(CallLost {

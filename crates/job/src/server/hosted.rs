@@ -12,6 +12,7 @@ use super::failed::Lost;
 use super::{Halt, Lead};
 use crate::actor::Time;
 use crate::calls::{Call, CallError, CallId, CallSum};
+use crate::pb;
 use crate::report::{JobState, RoundReport};
 use crate::results::LearntResult;
 use crate::{foreign, seconds};
@@ -21,6 +22,16 @@ use crate::{foreign, seconds};
 pub(super) struct Hosted {
     /// The call under way.
     pub call: Option<UnderWay>,
+    /// The latest call with a result, for those of its parties that come after its end.
+    pub over: Option<Over>,
+}
+
+/// A call with a result.
+pub(super) struct Over {
+    pub tag: Option<u64>,
+    pub round: u64,
+    /// Who was called and is not in the sum, and why.
+    pub lost: BTreeMap<String, String>,
 }
 
 /// A call that was taken.
@@ -155,8 +166,10 @@ impl Lead {
             round: 0,
             sum: None,
         };
+        let over = None;
         self.hosted = Some(Hosted {
             call: Some(under_way),
+            over,
         });
         Ok(())
     }
@@ -265,6 +278,13 @@ impl Lead {
     /// so.
     pub(super) fn call_came(&mut self, name: &Arc<str>, in_round: u64) {
         let without = |has: bool| !has;
+        if let Some(over) = self.hosted.as_ref().and_then(|hosted| hosted.over.as_ref())
+            && let Some(reason) = over.lost.get(&**name)
+            && in_round != over.round
+        {
+            self.tell_begun_without(name, (over.round, over.tag), reason);
+            return;
+        }
         let running = self.running.as_ref().filter(|_| !self.after_key_setup);
         let opening = self.opening.as_ref();
         let is_late = running.is_some_and(|running| without(running.id(name).is_some()))
@@ -285,11 +305,16 @@ impl Lead {
         let reason = why
             .unwrap_or("the round began without this party: it came too late")
             .to_owned();
-        let offer = self.offer(round);
+        self.tell_begun_without(name, (round, self.tag()), &reason);
+    }
+
+    /// A party that waits for a tag hears that the round with it began without the party.
+    fn tell_begun_without(&self, name: &str, (round, tag): (u64, Option<u64>), reason: &str) {
         if let Some(member) = self.members.get(name) {
-            member.link.frame(offer.into());
+            let offer = self.offer(round);
+            member.link.frame(pb::RoundOffer { tag, ..offer }.into());
         }
-        self.tell_dropped(round, name, &reason);
+        self.tell_dropped(round, name, reason);
     }
 
     /// Why the host reported somebody, for reports.

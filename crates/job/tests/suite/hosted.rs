@@ -137,6 +137,14 @@ fn who_does_not_come_in_time_is_lost_and_hears_so() {
     let sum = sum(&scene);
     assert_eq!(sum.survivors, names(&[0, 1]));
     assert_eq!(sum.lost["party-2"], "it did not come within 10 s");
+    // Once more when it has ended.
+    scene.connect(2);
+    let frames = scene.frames_to(2);
+    assert!(
+        matches!(&frames[1..], [Frame::RoundOffer(offer), Frame::RoundAborted(aborted)]
+        if offer.tag == Some(1) && aborted.round == offer.round && aborted.only_you),
+        "{frames:?}"
+    );
 }
 
 #[test]
