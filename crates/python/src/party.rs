@@ -93,6 +93,7 @@ impl Party {
         py: Python<'py>,
         timeout: Option<f64>,
         tells_held: bool,
+        tag: Option<u64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.home.check(py, SESSION)?;
         let next = patiently(py, duration(timeout), |at_most| {
@@ -100,7 +101,7 @@ impl Party {
             let Some(party) = party.get() else {
                 return Some(None);
             };
-            match party.wait_round(at_most) {
+            match party.wait_tag(tag, at_most) {
                 Ok(NextRound::Waiting) => None,
                 Ok(NextRound::Held(_)) if !tells_held => None,
                 found => Some(Some(found)),
@@ -197,6 +198,9 @@ pub struct Round {
     parties: Vec<String>,
     #[pyo3(get)]
     model_version: u64,
+    /// The step of the host that began it, if one did and chose one.
+    #[pyo3(get)]
+    tag: Option<u64>,
     model: Model,
     sums_fit_64_bits: bool,
     home: Home,
@@ -209,6 +213,7 @@ impl Round {
             number: round.number(),
             parties: round.parties().to_vec(),
             model_version: round.model().version(),
+            tag: round.tag(),
             model: round.model().clone(),
             sums_fit_64_bits,
             home: Home::here(),
@@ -289,7 +294,8 @@ impl Round {
     }
 }
 
-fn duration(seconds: Option<f64>) -> Option<Duration> {
+/// Seconds to wait at most; the longest time where they are too many.
+pub fn duration(seconds: Option<f64>) -> Option<Duration> {
     seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX))
 }
 

@@ -107,6 +107,9 @@ pub(super) struct Suspended {
     /// Why operators let no round begin, as the coordinator said last.
     #[prost(string, tag = "34")]
     pub held: String,
+    /// The tag of the round that the caller waits for.
+    #[prost(uint64, optional, tag = "35")]
+    pub wanted_tag: Option<u64>,
 }
 
 /// What the party is ready with.

@@ -2,6 +2,7 @@
 
 mod accusers;
 mod actors;
+mod calling;
 mod clocks;
 mod computing;
 mod coordinating;
@@ -11,6 +12,7 @@ mod farewell;
 mod first_models;
 mod followers;
 mod held;
+mod hosted;
 mod hostile;
 mod hosts;
 mod kept;

@@ -424,7 +424,12 @@ fn a_round_that_loses_too_many_names_them() {
     first.submit(vec![1.0f32; 5], 1).unwrap();
     third.skip(Absence::Unusable("it is not finite".into()));
     let error = first.result().unwrap_err().to_string();
-    for part in ["c sat out (", "it is not finite", "2 are left", "3 are needed"] {
+    for part in [
+        "c sat out (",
+        "it is not finite",
+        "2 are left",
+        "3 are needed",
+    ] {
         assert!(error.contains(part), "{error}");
     }
     drop(second);

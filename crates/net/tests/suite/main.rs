@@ -13,6 +13,7 @@ mod farewells;
 mod flashe;
 mod framing;
 mod hidden_models;
+mod hosted;
 mod integers;
 mod joining;
 mod killed;

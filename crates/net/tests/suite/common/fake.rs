@@ -285,6 +285,7 @@ impl Cast {
             kind: pb::RoundKind::Sum.into(),
             numbers: None,
             terms: None,
+            tag: None,
         }
     }
 }

@@ -233,6 +233,7 @@ impl Raw {
             commitment: said(&commitment, commits),
             key_id: key_id.map_or(Vec::new(), |key| key.to_vec()),
             lacks_model: false,
+            tag: None,
         });
     }
 
