@@ -141,6 +141,11 @@ class Rounds:
         """Wait for the end of the round, so many seconds at most, and give whether it has ended."""
         return self._ended.wait(seconds)
 
+    @property
+    def began(self) -> bool:
+        """Whether the round began with enough parties, also if it has no sum."""
+        return self._report is not None
+
     def result(self) -> Sum | str:
         """The sum of the round, or why there is none."""
         if self._report is None or self._folder is None:
