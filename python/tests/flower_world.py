@@ -17,6 +17,7 @@ import blindsum.flower
 from blindsum import pki
 
 SHAPES = {"conv": (3, 2), "bias": (4,), "scale": (), "none": (0, 3)}
+BACKWARDS = tuple(reversed(SHAPES))
 
 
 class Run:
@@ -73,7 +74,7 @@ class Threads(Grid):
             reply = self.app(own, self.contexts[node])
         except Vanished:
             return
-        except Exception as error:  # as Flower does
+        except Exception as error:  # noqa: BLE001 - as Flower does
             reply = Message(Error(code=2, reason=f"{type(error)}:<'{error}'>"), reply_to=own)
         reply.metadata.__dict__["_src_node_id"] = node
         self.replies[identifier] = reply
@@ -105,8 +106,8 @@ def update_of(node, number):
     return np.random.default_rng([node, number]).uniform(-0.4, 0.4, size).astype(np.float32)
 
 
-def client_app(mods, before=None, names=tuple(reversed(SHAPES))):
-    """An app of known updates; ``before(node, number)`` may raise. Its replies have the keys in this order."""
+def client_app(mods, before=None, names=BACKWARDS):
+    """An app of known updates; ``before(node, number)`` may raise. Replies have the keys in this order."""
     app = ClientApp(mods=list(mods))
 
     @app.train()
