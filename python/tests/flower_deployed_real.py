@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -29,8 +30,9 @@ def free_port():
 class Deployment:
     """A SuperLink and SuperNodes on the loopback interface."""
 
-    def __init__(self, folder, started):
+    def __init__(self, folder, started, **further):
         self.folder, self.started = folder, started
+        more = "".join(f" {key}={value}" for key, value in further.items())
         self.environment = os.environ | {
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_HOME": str(folder / "home"),
@@ -66,7 +68,8 @@ class Deployment:
                 *("--host", "127.0.0.1", "--port", str(free_port())),
                 "--node-config",
                 f"partition-id={node} num-partitions={NODES} "
-                f'blindsum-identity="{folder / "job" / f"hospital-{node}"}" blindsum-ca="{folder / "job"}"',
+                f'blindsum-identity="{folder / "job" / f"hospital-{node}"}" '
+                f'blindsum-ca="{folder / "job"}"{more}',
             )
 
     def start(self, name, *command):
@@ -83,8 +86,8 @@ class Deployment:
                     return
             time.sleep(0.1)
 
-    def run(self, **config):
-        """Run the app, and give what it printed."""
+    def run(self, app=APP, **config):
+        """Run an app, and give what it printed."""
         job = self.folder / "job"
         config = {
             "num-server-rounds": ROUNDS,
@@ -94,7 +97,7 @@ class Deployment:
         } | config
         text = " ".join(f"{key}={value}" for key, value in config.items())
         done = subprocess.run(
-            ["flwr", "run", str(APP), "test", "--stream", "--run-config", text],
+            ["flwr", "run", str(app), "test", "--stream", "--run-config", text],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -123,13 +126,62 @@ def accuracy(text):
     return float(found[-1])
 
 
-def test_a_run_over_tls_gives_what_flower_gives_without(deployment):
-    began = time.monotonic()
+def test_a_run_over_tls_works_and_nodes_refuse_one_that_leaves_blindsum_out(deployment):
     secure = deployment.run()
-    middle = time.monotonic()
-    # Nodes that protect refuse the same app without its SecureGrid.
-    refused = deployment.run(**{"secure": "false", "num-server-rounds": 1})
-    print(f"{(middle - began):.1f} s")
     assert accuracy(secure) > 0.8, secure
     assert "Received 1 results and 0 failures" in secure
+    # The same app without its SecureGrid.
+    refused = deployment.run(**{"secure": "false", "num-server-rounds": 1})
     assert "blindsum-policy-plain" in refused
+    assert accuracy(refused) < 0.2
+
+
+TIMED = """
+    def timed(messages, *, timeout=None, inner=grid.send_and_receive):
+        sent, began = list(messages), time.monotonic()
+        replies = list(inner(sent, timeout=timeout))
+        if sent:
+            print(f"round took {time.monotonic() - began:.1f} s", flush=True)
+        return replies
+
+    grid.send_and_receive = timed
+    result = strategy.start("""
+
+CRASH = """
+    if part == context.run_config["crash"] and message.content["config"]["server-round"] == 2:
+        os._exit(9)
+    images, labels = """
+
+
+@pytest.fixture
+def app(tmp_path):
+    """The example with a node that crashes, and a server that tells how long rounds take."""
+    copy = tmp_path / "app"
+    shutil.copytree(APP, copy)
+    for name, old, new in (
+        ("digits/client_app.py", "\n    images, labels = ", CRASH),
+        ("digits/client_app.py", "import blindsum.flower\n", "import os\nimport blindsum.flower\n"),
+        ("digits/server_app.py", "\n    result = strategy.start(", TIMED),
+        ("digits/server_app.py", "import blindsum.flower\n", "import time\nimport blindsum.flower\n"),
+        ("pyproject.toml", "min-nodes = 4\n", "min-nodes = 4\ncrash = -1\nblindsum-join-deadline = 15.0\n"),
+    ):
+        file = copy / name
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, new, 1))
+    return copy
+
+
+def test_a_process_that_dies_does_not_hold_its_round(app, tmp_path):
+    with ExitStack() as started:
+        nodes = Deployment(tmp_path, started, **{"blindsum-policy-plain": "true"})
+        plain = nodes.run(app, secure="false")
+        secure = nodes.run(app)
+        crashed = nodes.run(app, crash=1, **{"num-server-rounds": 3})
+    for name, text in (("plain", plain), ("secure", secure), ("crash in round 2", crashed)):
+        print(name, re.findall(r"round took (\d+\.\d) s", text))
+    # The images, the model and the steps are the same.
+    assert accuracy(secure) == pytest.approx(accuracy(plain), abs=0.01)
+    assert "Received 1 results and 1 failures" in crashed
+    assert accuracy(crashed) > 0.8
+    # Flower notices a dead process after 60 s.
+    assert float(re.findall(r"round took (\d+\.\d) s", crashed)[1]) < 55

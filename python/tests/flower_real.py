@@ -433,6 +433,20 @@ def test_metrics_that_nobody_declared_are_named_once(federation, caplog):
     assert "loss," not in told[0]
 
 
+def test_a_node_reports_metrics_once_for_each_model(federation, tmp_path, caplog):
+    nodes = [
+        federation.node(place, **ANY, **{"blindsum-state": str(tmp_path / f"state-{place}")})
+        for place in range(4)
+    ]
+    for told in ({"loss"}, set()):
+        result, _ = securely(federation, averaged(), nodes=nodes, rounds=1, metrics="loss:0:1")
+        assert set(result.train_metrics_clientapp[1]) == told
+    assert sum("before, and reports none again" in record.message for record in caplog.records) == 4
+    # Another model, other metrics.
+    result, _ = securely(federation, averaged(), nodes=nodes, rounds=2, metrics="loss:0:1")
+    assert set(result.train_metrics_clientapp[2]) == {"loss"}
+
+
 # Simulation
 
 

@@ -60,6 +60,8 @@ def test_the_policy_of_a_node_is_read_from_its_configuration():
         ({"blindsum-policy-arrays": 1}, "blindsum-policy-arrays"),
         ({"blindsum-identity": "/keys/a"}, "blindsum-ca"),
         ({"blindsum-identity": ""}, "blindsum-identity"),
+        ({"blindsum-policy-min-cohort-change": 2}, "blindsum-policy-min-cohort-change"),
+        ({"blindsum-policy-job-hash": "0" * 64}, "blindsum-policy-job-hash"),
         ({"blindsum-give-up-after": -1}, "blindsum-give-up-after"),
         ({"blindsum-protocol": "plain"}, "blindsum-protocol"),
         (

@@ -10,7 +10,6 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ import numpy as np
 from blindsum import session
 from blindsum.arrays import Vector
 from blindsum.coordinator import Coordinator
-from blindsum.errors import BlindsumError, ConfigError, NetworkError, OrderError
+from blindsum.errors import BlindsumError, ConfigError, NetworkError
 from blindsum.flower.texts import logger
 from blindsum.pki import AnyPath
 from blindsum.pki.contents import show
@@ -129,13 +128,6 @@ class Rounds:
         self._watcher.start()
         port = self._coordinator.address.rpartition(":")[2]
         return self._url or f"https://127.0.0.1:{port}"
-
-    def failed(self, name: str, why: str) -> None:
-        """Go on without a party that the host knows to have failed."""
-        if self._coordinator is not None and not self._ended.is_set():
-            # The job may have ended meanwhile.
-            with suppress(OrderError):
-                self._coordinator.ban(name, why)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of the round, so many seconds at most, and give whether it has ended."""

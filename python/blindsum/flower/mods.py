@@ -8,7 +8,7 @@ from typing import Any
 
 from blindsum.arrays import Vector
 from blindsum.errors import ConfigError
-from blindsum.flower import enrolment, simulated
+from blindsum.flower import enrolment, measured, simulated
 from blindsum.flower.direct import Identity, Invitation, take_part
 from blindsum.flower.records import (
     ModelArrays,
@@ -138,6 +138,8 @@ class _Node:
             weight = weight_of(metrics, weighted_by)
             found, left_out = metrics_of(metrics, (metric.name for metric in spec.metrics), weighted_by)
             dropped.extend(left_out)
+            if found and settings.state is not None:
+                found = self._told_once(found, measured.model_hash(record))
             _, local = only_arrays(reply.content, "the reply")
             return arrays.difference(local), weight, found
 
@@ -167,6 +169,16 @@ class _Node:
             content = self._with_mean(key, arrays, weighted_by, result)
         content[RECORD] = ConfigRecord(said)
         return Message(content, reply_to=message)
+
+    def _told_once(self, metrics: dict[str, float], model: str) -> dict[str, float]:
+        """The metrics, unless this node has reported some of the same model before."""
+        if measured.is_first_report(str(self._settings.state), model):
+            return metrics
+        logger.warning(
+            "this node has reported metrics of this model before, and reports none again: a difference of "
+            "two sums could be its own"
+        )
+        return {}
 
     @staticmethod
     def _with_mean(key: str, arrays: ModelArrays, weighted_by: str, result: RoundResult) -> Any:

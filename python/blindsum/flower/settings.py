@@ -36,6 +36,12 @@ NODE_KEYS = (
     *("blindsum-give-up-after", PLAIN, ARRAYS),
 )
 
+_ONE_JOB = {
+    "min_cohort_change": "sums of different jobs are not compared; leave it out",
+    "job_hash": "each has another hash; leave it out, and set other rules",
+}
+"""Rules of a policy that are about one job of many rounds."""
+
 _LISTS = ("allowed-protocols", "allowed-rules")
 _IN_NODE = "; set it in --node-config of the SuperNode"
 _IN_RUN = "; set it in [tool.flwr.app.config] of pyproject.toml, or by --run-config"
@@ -116,6 +122,10 @@ class NodeSettings:
 
 def _policy(rules: dict[str, object]) -> Policy:
     """The rules of a node; an error names the key of the configuration."""
+    for name, why in _ONE_JOB.items():
+        if rules.get(name):
+            key = POLICY + name.replace("_", "-")
+            raise ConfigError(key, f"cannot be kept in Flower, where each round is a job of its own: {why}")
     try:
         return Policy(**rules)  # type: ignore[arg-type]
     except ConfigError as error:
