@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from blindsum.errors import (
         AuditError,
         BlindsumError,
+        CallError,
         ConfigError,
         DataError,
         DomainError,
@@ -44,10 +45,12 @@ if TYPE_CHECKING:
         ModelError,
         NetworkError,
         OrderError,
+        OtherTag,
         PolicyError,
         PromiseBroken,
         ResultMissed,
         RoundAborted,
+        RoundLost,
         RoundUnknown,
         SessionClosedError,
         SpecError,
@@ -55,12 +58,14 @@ if TYPE_CHECKING:
         SubmitError,
         WaitTimeoutError,
     )
+    from blindsum.hosted import HostedResult, PendingRound
+    from blindsum.joining import join
     from blindsum.options import *  # noqa: F403
     from blindsum.plan import Step
     from blindsum.policy import Policy
     from blindsum.rounds import Clipped, Leftover, Round, RoundResult, Timings
     from blindsum.server import Server
-    from blindsum.session import Session, join
+    from blindsum.session import Session
     from blindsum.simulation import simulate
     from blindsum.simulation_result import (
         Excluded,
@@ -87,7 +92,12 @@ _HOME = {
     "Server": "server",
     "Session": "session",
     "Timings": "rounds",
-    "join": "session",
+    "join": "joining",
+    "HostedResult": "hosted",
+    "PendingRound": "hosted",
+    "CallError": "errors",
+    "OtherTag": "errors",
+    "RoundLost": "errors",
     "join_domain": "domains",
     "Coordinator": "coordinator",
     "flatten": "trees",
@@ -150,6 +160,7 @@ __all__ = [
     "Admin",
     "AuditError",
     "BlindsumError",
+    "CallError",
     "Clipped",
     "Comparison",
     "ConfigError",
@@ -163,6 +174,7 @@ __all__ = [
     "Fault",
     "ForkedError",
     "HiddenModelError",
+    "HostedResult",
     "IdentityError",
     "InputError",
     "JobSpec",
@@ -174,6 +186,8 @@ __all__ = [
     "ModelError",
     "NetworkError",
     "OrderError",
+    "OtherTag",
+    "PendingRound",
     "Policy",
     "PolicyError",
     "PromiseBroken",
@@ -181,6 +195,7 @@ __all__ = [
     "ResultMissed",
     "Round",
     "RoundAborted",
+    "RoundLost",
     "RoundResult",
     "RoundUnknown",
     "Server",

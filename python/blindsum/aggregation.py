@@ -30,7 +30,7 @@ class Loop:
     def __init__(
         self,
         spec: JobSpec,
-        next_round: Callable[[float | None], Round | BlindsumError | None],
+        next_round: Callable[[float | None, int | None], Round | BlindsumError | None],
         warn: Callable[[BlindsumError], None],
     ) -> None:
         self._adds = spec.model_update == "add"
@@ -48,9 +48,9 @@ class Loop:
         """Whether a round is under way."""
         return self._current is not None
 
-    def begin(self, timeout: float | None) -> Round | None:
+    def begin(self, timeout: float | None, tag: int | None) -> Round | None:
         """The round under way, or the next one, whose model the caller gets; ``None`` at the end."""
-        current = self._wait(timeout)
+        current = self._wait(timeout, tag)
         if current is not None:
             self._given = current.model_version
         return current
@@ -61,10 +61,17 @@ class Loop:
         weight: int | None,
         metrics: Mapping[str, float | None] | None,
         timeout: float | None,
+        tag: int | None,
     ) -> RoundResult | None:
         """Submit to the round under way, or the next one, and wait for its result, or sit it out."""
-        current = self._wait(timeout)
         self.lost = None
+        try:
+            current = self._wait(timeout, tag)
+        except RoundAborted as error:
+            # The round of this tag is over, or goes on without this party.
+            self.lost = error
+            self._warn(error)
+            return None
         if current is None:
             return None
         if not self._handed_in:
@@ -92,15 +99,26 @@ class Loop:
         self._current, self._given = None, result.model_version
         return result
 
-    def _wait(self, timeout: float | None) -> Round | None:
-        """The round under way, or the next one; those that this party takes no part in are passed over."""
+    def _wait(self, timeout: float | None, tag: int | None) -> Round | None:
+        """The round under way, or the next one; those that this party takes no part in are passed over.
+
+        Raises
+        ------
+        blindsum.RoundAborted
+            This party takes no part in the round of its tag.
+        """
+        if tag is not None and self._current is not None and self._current.tag != tag:
+            # The caller has gone on to another step.
+            self._current.abandon()
+            self._current = None
         while self._current is None:
-            found = self._next_round(timeout)
+            found = self._next_round(timeout, tag)
             if found is None:
                 self.is_over = True
                 return None
             if isinstance(found, BlindsumError):
-                if not isinstance(found, (PolicyError, RoundAborted, Fault)):
+                passed = isinstance(found, (PolicyError, RoundAborted, Fault))
+                if not passed or (tag is not None and isinstance(found, RoundAborted)):
                     raise found
                 self._warn(found)
                 continue

@@ -257,7 +257,8 @@ def limit(name: str, value: object) -> float:
     number = finite(f"limits.{name}", value)
     if abs(number) > MOST_LIMIT:
         raise ConfigError(f"limits.{name}", "must be from -2^64 to 2^64: no limit is beyond")
-    return number
+    # A count may be written as a float, as in 1e6.
+    return int(number) if float(number).is_integer() else number
 
 
 def weight(name: str, value: object, spec: JobSpec) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from blindsum import _native, checks
 from blindsum.display import Shown
 from blindsum.errors import ConfigError, ForkedError
+from blindsum.hosted import Hosting
 from blindsum.model_start import ModelStart
 from blindsum.orders import command_of
 from blindsum.pki import AnyPath, Identity, pem_files
@@ -53,7 +54,7 @@ __all__ = [
 logger = logging.getLogger("blindsum")
 
 
-class Coordinator(Shown):
+class Coordinator(Hosting, Shown):
     """A coordinator of one job. Use it in a ``with`` statement.
 
     It runs on native threads until the job is over or :meth:`stop` is called. What these log goes to
@@ -125,6 +126,9 @@ class Coordinator(Shown):
         How many parties of the latest round ``"turns"`` and ``"random"`` replace at once, at least; otherwise
         they replace none. The difference of two sums tells most if one party was replaced: a party refuses
         rosters that change less than ``min_cohort_change`` of its policy.
+    hosted
+        Whether your program begins the rounds, each with the parties that it names: :meth:`round`,
+        :meth:`begin`. The coordinator begins none by itself then.
 
     Attributes
     ----------
@@ -173,6 +177,7 @@ class Coordinator(Shown):
         dashboard_token_file: AnyPath | None = None,
         choice: str = "first",
         change: int = 1,
+        hosted: bool = False,
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else _first_model(model, spec)
@@ -197,6 +202,7 @@ class Coordinator(Shown):
             if dashboard_token_file is None
             else checks.path("dashboard_token_file", dashboard_token_file),
             (choice, checks.setting("change", change, 1, 2**32 - 1)),
+            hosted,
         )
         self._spec = spec
         self._store = None if store is None else checks.store(store)

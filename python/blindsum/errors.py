@@ -168,6 +168,51 @@ class RoundAborted(BlindsumError):
         self.only_me = only_me
 
 
+class OtherTag(RoundAborted):
+    """The coordinator offers a round of another tag than the one that this party waits for.
+
+    Its own round is over, and what was made for it counts nowhere; or no host gives the rounds tags.
+
+    Attributes
+    ----------
+    number : int
+        The round that is offered.
+    wanted : int
+        The tag that this party waits for.
+    offered : int or None
+        The tag of the round; ``None`` where it has none.
+    """
+
+    def __init__(self, number: int, reason: str, wanted: int, offered: int | None) -> None:
+        BlindsumError.__init__(self, reason)
+        self.number = number
+        self.reason = reason
+        self.only_me = True
+        self.wanted = wanted
+        self.offered = offered
+
+
+class RoundLost(RoundAborted):
+    """A round that a host began has no result (:meth:`Coordinator.round`).
+
+    Attributes
+    ----------
+    number : int
+        The round; 0 where none was offered.
+    reason : str
+        Why, with what to do where something can be done.
+    tag : int or None
+        The tag that the host gave it.
+    lost : dict of str to str
+        The parties that were lost, with the reasons.
+    """
+
+    def __init__(self, number: int, reason: str, tag: int | None, lost: dict[str, str]) -> None:
+        super().__init__(number, reason)
+        self.tag = tag
+        self.lost = lost
+
+
 class ResultMissed(RoundAborted):
     """A round has a result in which this party's update counts, but this party cannot get it any more.
 
@@ -288,6 +333,24 @@ class OrderError(BlindsumError):
         failed), ``"unchanged"`` (it is so already), ``"value"`` (a value breaks a rule),
         ``"not-recorded"`` (the store cannot be written), or ``"in-part"`` (:meth:`Admin.reload` has taken
         over a part of the configuration: ``reason`` says what, and what it has not, a line each).
+    reason : str
+        The same in words, with what to do.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+class CallError(BlindsumError):
+    """A coordinator began no round for its host (:meth:`Coordinator.begin`); nothing has changed.
+
+    Attributes
+    ----------
+    code : str
+        Why: ``"not-hosted"`` (it begins the rounds by itself), ``"busy"`` (a round is under way), ``"state"``
+        (the job is done or has failed), ``"held"`` (an operator has paused it), or ``"stopping"``.
     reason : str
         The same in words, with what to do.
     """

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from blindsum import errors
 from blindsum.equality import Comparable
 from blindsum.errors import BlindsumError
+from blindsum.hosted import HostedResult
 from blindsum.rounds import Array, RoundResult
 from blindsum.spec import JobSpec
 
@@ -40,6 +42,8 @@ class RoundBegins(Comparable):
         Names of the certified parties.
     needs_update : bool
         Whether :meth:`PartyMachine.submit` must be called: not if an update was given already.
+    tag : int or None
+        The step of the host that began it, where it chose one.
     """
 
     number: int
@@ -47,6 +51,7 @@ class RoundBegins(Comparable):
     model_version: int
     parties: tuple[str, ...]
     needs_update: bool
+    tag: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,25 @@ class RoundEnded(Comparable):
 
     number: int
     result: RoundResult
+
+
+@dataclass(frozen=True, eq=False)
+class RoundOver(Comparable):
+    """What came of a round that the host of a coordinator began, by :meth:`ServerMachine.begin`.
+
+    Attributes
+    ----------
+    tag : int or None
+        The tag that the host gave it.
+    result : HostedResult or None
+        Its result; ``None`` if it has none.
+    error : RoundLost or None
+        Why it has none (:class:`blindsum.RoundLost`).
+    """
+
+    tag: int | None
+    result: HostedResult | None
+    error: errors.RoundLost | None
 
 
 @dataclass(frozen=True)
@@ -203,5 +227,5 @@ class JobOver:
     error: BlindsumError | None
 
 
-LinkEvent: TypeAlias = LinkEnded | JobOver
+LinkEvent: TypeAlias = LinkEnded | RoundOver | JobOver
 """An event of a coordinator."""

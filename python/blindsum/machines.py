@@ -17,13 +17,15 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from blindsum import _native, checks
 from blindsum.errors import ConfigError, InputError
 from blindsum.first_model import first_model, initial_of
+from blindsum.hosted import as_tag, as_time, given_model, named
+from blindsum.joining import MOST_MASK_MEMORY
 from blindsum.machine_events import (
     Event,
     Failed,
@@ -37,13 +39,14 @@ from blindsum.machine_events import (
     RoundBegins,
     RoundEnded,
     RoundLost,
+    RoundOver,
     RoundRefused,
     Suspended,
 )
+from blindsum.machine_waits import Waits
 from blindsum.pki import AnyPath, Identity, authority_texts, pem_files
 from blindsum.policy import Policy
 from blindsum.rounds import checked_update
-from blindsum.session import MOST_MASK_MEMORY
 from blindsum.spec import JobSpec
 from blindsum.training_metrics import checked_metrics
 from blindsum.weights import DefaultWeight
@@ -62,6 +65,7 @@ __all__ = [
     "RoundBegins",
     "RoundEnded",
     "RoundLost",
+    "RoundOver",
     "RoundRefused",
     "ServerMachine",
     "Suspended",
@@ -182,9 +186,14 @@ class PartyMachine:
         """
         self._native.receive(frame, *_clocks(now, wall))
 
-    def want_round(self, *, now: float | None = None, wall: float | None = None) -> None:
-        """Wait for the next round: it begins once the result of the one before was taken."""
-        self._native.want_round(*_clocks(now, wall))
+    def want_round(
+        self, *, tag: int | None = None, now: float | None = None, wall: float | None = None
+    ) -> None:
+        """Wait for the next round: it begins once the result of the one before was taken.
+
+        With a ``tag`` it is the round that a host begins with this tag, as for :meth:`Session.next_round`.
+        """
+        self._native.want_round(as_tag(tag), *_clocks(now, wall))
 
     def submit(
         self,
@@ -259,44 +268,12 @@ class PartyMachine:
         return self._native.suspend(*_clocks(now, wall))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Waits:
-    """How long a coordinator waits, in seconds, and for what; as the limits of :class:`blindsum.Coordinator`.
-
-    Attributes
-    ----------
-    patience : float
-        For enough parties to be ready; then the job ends.
-    reconnect_grace : float
-        For a lost party of a round, before the stage goes on without it.
-    chunk_timeout : float
-        For a piece of a model that a party seals for others.
-    failed_rounds : int
-        Rounds that may fail in a row before the job ends.
-    models_kept : int
-        Versions of the model that stay in the store.
-    """
-
-    patience: float = 3600.0
-    reconnect_grace: float = 5.0
-    chunk_timeout: float = 30.0
-    failed_rounds: int = 10
-    models_kept: int = 3
-
-    def __post_init__(self) -> None:
-        for name in ("patience", "reconnect_grace", "chunk_timeout"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 < value <= 1e6:
-                raise ConfigError(f"waits.{name}", f"0 < {name} = {value!r} <= 1000000 seconds")
-        for name in ("failed_rounds", "models_kept"):
-            checks.setting(f"waits.{name}", getattr(self, name), 1, 2**32 - 1)
-
-
 class ServerMachine:
     """The coordinator of a job, from :meth:`open`."""
 
-    def __init__(self, native: _native.ServerMachine) -> None:
+    def __init__(self, native: _native.ServerMachine, spec: JobSpec) -> None:
         self._native = native
+        self._spec = spec
 
     @classmethod
     def open(
@@ -308,6 +285,7 @@ class ServerMachine:
         store: bytes | None = None,
         model: object = None,
         waits: Waits | None = None,
+        hosted: bool = False,
         now: float | None = None,
         wall: float | None = None,
     ) -> ServerMachine:
@@ -326,6 +304,8 @@ class ServerMachine:
             goes on from its own.
         waits
             How long it waits, and for what; ``None`` takes the defaults.
+        hosted
+            Whether rounds begin by :meth:`begin`, each with the parties that it names, and none by itself.
         now, wall
             The time on both clocks.
 
@@ -346,15 +326,69 @@ class ServerMachine:
             store,
             start,
             json.dumps(asdict(waits or Waits())),
+            hosted,
             *_clocks(now, wall),
         )
-        return cls(native)
+        return cls(native, spec)
 
     @property
     def status(self) -> dict[str, Any]:
         """Where the job stands, as :meth:`blindsum.Coordinator.statuses` gives it."""
         status: dict[str, Any] = json.loads(self._native.status)
         return status
+
+    @property
+    def stage(self) -> str | None:
+        """The stage that the round is in: ``"offered"`` while parties join it, then a name of its protocol.
+
+        ``None`` between rounds. A host may send its model with the frames that it gives in the stage before
+        the one whose answers carry updates.
+        """
+        latest = self.status["round"] or {}
+        match latest.get("state"):
+            case "joining":
+                return "offered"
+            case "running" if latest["stages"]:
+                return str(latest["stages"][-1]["name"])
+            case _:
+                return None
+
+    def begin(
+        self,
+        parties: Iterable[str],
+        model: object = None,
+        *,
+        tag: int | None = None,
+        join_within: float | None = None,
+        deadline: float | None = None,
+        now: float | None = None,
+        wall: float | None = None,
+    ) -> None:
+        """Begin a round of exactly these parties, as :meth:`blindsum.Coordinator.begin`.
+
+        The event :class:`RoundOver` says what came of it.
+
+        Raises
+        ------
+        blindsum.ConfigError, blindsum.InputError, blindsum.CallError
+            As there.
+        """
+        names, number = named(parties), as_tag(tag)
+        start = None if model is None else given_model(model, self._spec)
+        within, until = as_time("join_within", join_within), as_time("deadline", deadline)
+        self._native.begin(list(names), start, number, within, until, *_clocks(now, wall))
+
+    def report_failed(
+        self, party: str, reason: str = "", *, now: float | None = None, wall: float | None = None
+    ) -> None:
+        """Tell that a party of the round has failed, as :meth:`blindsum.PendingRound.report_failed`."""
+        self._native.report_failed(
+            checks.line("party", party), checks.line("reason", reason), *_clocks(now, wall)
+        )
+
+    def call_off(self, reason: str, *, now: float | None = None, wall: float | None = None) -> None:
+        """End the round that was begun without a result, unless it has one."""
+        self._native.call_off(checks.line("reason", reason), *_clocks(now, wall))
 
     @property
     def store(self) -> bytes:

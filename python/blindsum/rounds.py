@@ -188,6 +188,8 @@ class Round(Shown):
         Names of the certified parties.
     model_version : int
         The version of :attr:`model`.
+    tag : int or None
+        The step of the host that began the round (:meth:`Coordinator.round`); ``None`` where none chose one.
     lost : blindsum.RoundAborted or blindsum.Fault or None
         Why the round gave this party no result, once :meth:`submit`, :meth:`result` or :meth:`outcome` has
         found out.
@@ -218,6 +220,7 @@ class Round(Shown):
         self._failed: BlindsumError | None = None
         self.number = native.number
         self.model_version = native.model_version
+        self.tag = native.tag
         self.parties = tuple(native.parties)
 
     def _shown(self) -> dict[str, object]:

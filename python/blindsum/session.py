@@ -7,27 +7,23 @@ block, without the GIL; Ctrl-C ends every wait.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from blindsum import _native, checks
-from blindsum.addresses import addresses
+from blindsum import _native
 from blindsum.aggregation import Loop
 from blindsum.clipping import ClippingLog
 from blindsum.display import Shown
 from blindsum.errors import (
     BlindsumError,
-    ConfigError,
     ForkedError,
     RoundUnknown,
 )
-from blindsum.first_model import ZerosLog, initial_of
-from blindsum.layouts import ModelLayout, check, lines_of
+from blindsum.first_model import ZerosLog
+from blindsum.hosted import as_tag
 from blindsum.leaving import OF_ONE_ROUND, LeftRound, settled, why_failed
-from blindsum.pki import AnyPath, Identity, pem_files
-from blindsum.policy import Policy
 from blindsum.rounds import Array, Round, RoundResult, logger
 from blindsum.sparse import warn_if_rarely_opened
 from blindsum.spec import JobSpec
@@ -39,11 +35,6 @@ from blindsum.whole_models import WholeModelLog
 OnLost: TypeAlias = Callable[[BlindsumError], object]
 """Called with why a round was lost: :class:`RoundAborted`, :class:`Fault`, or, where this party refused it,
 :class:`PolicyError`."""
-
-MASK_MEMORY = 256 << 20
-"""Bytes of masks that may be computed ahead, by default: enough for 2**26 words of up to 32 bits."""
-
-MOST_MASK_MEMORY = 2**63 - 1
 
 
 class Session(Shown):
@@ -86,7 +77,7 @@ class Session(Shown):
         """The hyperparameters of the job, the same at every party: ``train(net, **job.parameters)``."""
         return self.spec.parameters
 
-    def next_round(self, timeout: float | None = None) -> Round | None:
+    def next_round(self, timeout: float | None = None, *, tag: int | None = None) -> Round | None:
         """Wait for the next round; ``None`` if there will be no more.
 
         A party takes part in a round only when it waits for one.
@@ -95,6 +86,9 @@ class Session(Shown):
         ----------
         timeout
             Seconds to wait at most.
+        tag
+            Wait for the round that its host began with this tag (:meth:`Coordinator.round`), and pass over
+            rounds of earlier ones; ``None`` takes any round.
 
         Raises
         ------
@@ -103,7 +97,8 @@ class Session(Shown):
         blindsum.NetworkError
             The coordinator is lost for too long, or refuses this party.
         blindsum.PolicyError, blindsum.RoundAborted, blindsum.Fault
-            This party takes no part in a round; or (:class:`blindsum.ResultMissed`) its update counts in a
+            This party takes no part in a round, as in one of a later ``tag``
+            (:class:`blindsum.OtherTag`); or (:class:`blindsum.ResultMissed`) its update counts in a
             round from before it was started again, whose result it did not get. The call may be repeated, for
             the next round.
         blindsum.RoundUnknown
@@ -112,12 +107,14 @@ class Session(Shown):
         blindsum.SessionClosedError
             The session was closed, or an earlier call raised why it ended, which this error repeats.
         """
-        found = self._next_round(timeout)
+        found = self._next_round(timeout, as_tag(tag))
         if isinstance(found, BlindsumError):
             raise found
         return found
 
-    def _next_round(self, timeout: float | None = None) -> Round | BlindsumError | None:
+    def _next_round(
+        self, timeout: float | None = None, tag: int | None = None
+    ) -> Round | BlindsumError | None:
         """The next round, or why this party takes no part in it."""
         left, self._left = self._left, None
         if left is not None:
@@ -125,14 +122,14 @@ class Session(Shown):
         if (held := self._held) is not None:
             self._held = None
             return held
-        native = self._native.next_round(timeout)
+        native = self._native.next_round(timeout, tag)
         if native is None or isinstance(native, BlindsumError):
             return native
         current = Round(native, self.spec, self._clipping, self._whole_models, self._weights)
         self._zeros.look_at(current.number, native.model_version, lambda: current.model)
         return current
 
-    def model(self, timeout: float | None = None) -> Array | None:
+    def model(self, timeout: float | None = None, *, tag: int | None = None) -> Array | None:
         """Wait for the next round and give the model that it starts from; ``None`` if there will be no more.
 
         It begins a step of a loop of your own, and :meth:`aggregate` ends it. Until then it gives the same
@@ -142,6 +139,8 @@ class Session(Shown):
         ----------
         timeout
             Seconds to wait at most.
+        tag
+            As for :meth:`aggregate`.
 
         Returns
         -------
@@ -163,7 +162,7 @@ class Session(Shown):
                 update = train(model, data)
                 job.aggregate(update, weight=len(data))  # None where the round was lost
         """
-        current = self._loop.begin(timeout)
+        current = self._loop.begin(timeout, as_tag(tag))
         return None if current is None else current.model
 
     def aggregate(
@@ -173,6 +172,7 @@ class Session(Shown):
         metrics: Mapping[str, float | None] | None = None,
         *,
         timeout: float | None = None,
+        tag: int | None = None,
     ) -> RoundResult | None:
         """Take part in the next round with an update, and wait for its result: one call for one step.
 
@@ -188,6 +188,9 @@ class Session(Shown):
             out.
         timeout
             Seconds to wait at most, for the round and again for its result.
+        tag
+            The step that the update is of, where a host begins the rounds (:meth:`Coordinator.round`): the
+            update goes into the round of this tag or into none. If that is over, :attr:`lost` says so.
 
         Returns
         -------
@@ -209,7 +212,7 @@ class Session(Shown):
         blindsum.NetworkError, blindsum.SessionClosedError
             As for :meth:`next_round`.
         """
-        return self._loop.aggregate(update, weight, metrics, timeout)
+        return self._loop.aggregate(update, weight, metrics, timeout, as_tag(tag))
 
     @property
     def lost(self) -> BlindsumError | None:
@@ -378,121 +381,3 @@ class Session(Shown):
         left, self._left = self._left, None
         if left is not None:
             left.forget()
-
-
-def join(
-    url: str | Sequence[str],
-    *,
-    job: str,
-    identity: AnyPath | Identity,
-    ca: AnyPath,
-    revoked: AnyPath | None = None,
-    policy: Policy | None = None,
-    server_name: str | None = None,
-    state_dir: AnyPath | None = None,
-    give_up_after: float = 120.0,
-    mask_memory: int = MASK_MEMORY,
-    location: str = "",
-    layout: ModelLayout | Sequence[str] | None = None,
-    initial: object = None,
-    weight: int | None = None,
-) -> Session:
-    """Join a job at a coordinator, over mutual TLS.
-
-    Parameters
-    ----------
-    url
-        The coordinator, ``https://HOST:PORT``. For a job whose three servers compute together (``mpc3``) the
-        list of all three, the coordinator first: this party decides whose servers it trusts.
-    job
-        Name of the job.
-    identity
-        The party's certificate and key: the path of ``NAME.pem`` and ``NAME.key`` without ending, or
-        a folder with one such pair; for an encrypted key a :class:`blindsum.pki.Identity`.
-    ca
-        The certificate of the job's CA, or the folder with ``ca.pem``.
-    revoked
-        The CA's revocation list; once one is used, it must be kept current. A changed one is read again
-        while the party runs, as are its certificate and the CA's.
-    policy
-        The rules by which the party accepts the job; ``None`` means the defaults of :class:`Policy`.
-    server_name
-        The name in the coordinator's certificate, if it is not the host of ``url``.
-    state_dir
-        A folder in which the party remembers the round under way, so that it can go on after a crash if its
-        update was sent. A party that is killed before that takes part in the next round. The folder also
-        holds the survivors that the party answered for and, where :attr:`JobSpec.hides_sum`, the key of the
-        job and the model. Without a folder a party that restarts gets key and model from the others.
-    give_up_after
-        Seconds for which the party tries to reach the coordinator, at first and after every lost connection.
-    mask_memory
-        Bytes of masks that may be computed ahead of time, while the party trains or waits for others for more
-        than 0.2 s; with 0 masks are computed when they are needed. ``flashe`` has masks to compute ahead, and
-        the ring and the all-reduce of ``paillier`` the random part of encryption.
-    location
-        Where the party is, in words of your own, at most 64 characters; ``""`` says nothing. The coordinator
-        hears it. Rings with ``order = "location"`` stand in this order.
-    layout
-        This party's model: a ``ModelVector`` (:mod:`blindsum.torch`, ``.jax``, ``.sklearn``), or the lines of
-        its layout. A job of another model is refused; where the job binds no layout, one of another ``dim``.
-    initial
-        A model that this party can give a job with ``initial = "first-party"``: ``dim`` floats, something
-        with ``.values()`` that gives them, or a function that gives either and is called once, before the
-        party connects. The coordinator asks one party for it. The first model is not secret: the coordinator
-        and all parties learn it, and who gave it.
-    weight
-        The weight of updates that come without one, e.g. this party's number of examples.
-
-    Raises
-    ------
-    blindsum.LayoutError
-        The job is of another model than ``layout``; it names the first difference.
-    blindsum.InputError
-        ``initial`` is no vector of the job's ``dim`` finite floats, or the job takes no model from a party;
-        or ``weight`` is no weight of the job.
-    blindsum.ConfigError
-        A name that no job can have, or another argument that cannot be right; nothing was tried then.
-    blindsum.IdentityError
-        Certificates or keys that cannot be used.
-    blindsum.NetworkError
-        The coordinator cannot be reached, is not trusted, or refuses this party.
-    blindsum.PolicyError
-        The job breaks the policy.
-
-    Examples
-    --------
-    ::
-
-        with bs.join("https://agg.example:9443", job="tumour", identity="hospital-a", ca="ca.pem") as job:
-            for rnd in job.rounds():
-                update = train(rnd.model, data)
-                rnd.submit(update, weight=len(data))
-                mean = rnd.result()  # None where the round was lost; the loop goes on
-    """
-    if policy is not None and not isinstance(policy, Policy):
-        raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
-    lines = None if layout is None else lines_of(layout)
-    memory = checks.setting("mask_memory", mask_memory, 0, MOST_MASK_MEMORY)
-    first, servers = addresses(url)
-    checks.line("job", job)
-    if server_name is not None:
-        checks.line("server_name", server_name)
-    native = _native.join(
-        first,
-        job,
-        pem_files(identity, ca, revoked),
-        server_name,
-        (policy or Policy()).to_json(),
-        None if state_dir is None else checks.folder("state_dir", state_dir),
-        float(give_up_after),
-        memory,
-        servers,
-        checks.line("location", location),
-        initial_of(initial),
-    )
-    session = Session(native)
-    with session.left_on_error():
-        session.weigh(weight)
-        if lines is not None:
-            check(lines, session.spec.layout, session.spec.dim)
-    return session

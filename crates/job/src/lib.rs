@@ -14,6 +14,7 @@
 )]
 
 pub mod actor;
+pub mod calls;
 pub mod chunks;
 pub mod difference;
 mod error;

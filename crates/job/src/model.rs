@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_crypto::kdf;
 use blindsum_crypto::seal::STORAGE_OVERHEAD;
 use blindsum_encode::{EncodeError, Precision, Reach, Reals, StepState, UpdateHistory};
-use blindsum_protocol::{Fault, Job, JobSpec, ModelUpdate, Round};
+use blindsum_protocol::{Fault, InitialModel, Job, JobSpec, ModelUpdate, Round};
 use bytes::Bytes;
 
 use crate::{JobError, pb};
@@ -93,6 +93,35 @@ impl Model {
         }
         values.check_finite()?;
         Ok(Self::with(0, values, Carried::first(job, dim)))
+    }
+
+    /// The model that a host starts a round from: these values in the place of those of `before`. It keeps its version, which
+    /// counts sums, and what the job has beside the values.
+    ///
+    /// # Errors
+    /// A job that keeps no model, whose coordinator does not know it, or that says what it begins with; values that
+    /// [`first`](Self::first) refuses.
+    pub fn given(job: &Job, before: &Self, values: Reals) -> Result<Self, String> {
+        let spec = job.spec();
+        if spec.model_update == ModelUpdate::Nothing {
+            return Err("the job keeps no model (model_update = none): give none".into());
+        }
+        if job.hides_sum() {
+            return Err("only the parties of this job have its model: give none".into());
+        }
+        if before.version == 0 && spec.initial != InitialModel::Coordinator {
+            let initial = spec.initial;
+            return Err(format!(
+                "the job says initial = {initial}: give no model before its first sum"
+            ));
+        }
+        let values = Self::first(job, values).map_err(|error| error.to_string())?;
+        let carried = before.carried.clone();
+        Ok(Self::with(
+            before.version,
+            (*values.values).clone(),
+            carried,
+        ))
     }
 
     /// The first model of a job, from the bytes of its values: `dim` little-endian numbers of the precision of the job.

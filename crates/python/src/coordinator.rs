@@ -13,10 +13,11 @@ use blindsum_net::report::JobStatus;
 use blindsum_net::{Limits, Membership, NetError, Reload, Room, Task};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 
+use crate::calls::{PendingRound, read_call};
 use crate::errors::{OrRaise, raise};
 use crate::feed::{Feed, News};
 use crate::gil::released;
@@ -55,6 +56,7 @@ pub struct Coordinator {
     dashboard: Option<String>,
     reload: Reload,
     job: String,
+    sums_fit_64_bits: bool,
     control: Control,
     stop: Arc<Notify>,
     /// Where a drain is asked for: why, and how long a round may last.
@@ -86,6 +88,7 @@ pub fn serve(
     dashboard: Option<String>,
     dashboard_token_file: Option<PathBuf>,
     choice: (String, u32),
+    hosted: bool,
 ) -> PyResult<Coordinator> {
     begin_work(py)?;
     let settings = Settings {
@@ -105,7 +108,7 @@ pub fn serve(
     let job = read_job(spec).or_raise(py)?;
     // Before the model is copied.
     Room::now().check(&job, Task::Coordinator).or_raise(py)?;
-    let spec = job.spec().clone();
+    let (spec, sums_fit_64_bits) = (job.spec().clone(), job.encoding().sums_fit_64_bits());
     let initial_model = model.map(read_model).transpose()?;
     let job = spec.job.clone();
     let config = Config {
@@ -117,6 +120,7 @@ pub fn serve(
             spec,
             initial_model,
             results,
+            hosted,
         }],
         membership: Membership {
             place: membership,
@@ -184,6 +188,7 @@ pub fn serve(
         dashboard,
         reload,
         job,
+        sums_fit_64_bits,
         control,
         stop,
         drains,
@@ -284,15 +289,30 @@ impl Coordinator {
             by: PROGRAM.into(),
             reason,
         };
-        let control = self.control.clone();
-        let runtime = {
-            let mut held = locked(&self.runtime);
-            let runtime = held.get().map(|runtime| runtime.handle().clone());
-            runtime.ok_or_else(|| closed(py))?
-        };
+        let (control, runtime) = (self.control.clone(), self.runtime(py)?);
         let given = move || runtime.block_on(control.order(&job, order));
         let outcome = abandonable(py, given)?;
         Ok(outcome.map_err(refused)?.to_string())
+    }
+
+    /// Begins a round of these parties, where a host begins them.
+    #[pyo3(signature = (parties, model, tag, join_within, deadline))]
+    fn begin(
+        &self,
+        py: Python<'_>,
+        parties: Vec<String>,
+        model: Option<&Bound<'_, PyAny>>,
+        tag: Option<u64>,
+        join_within: Option<f64>,
+        deadline: Option<f64>,
+    ) -> PyResult<PendingRound> {
+        self.home.check(py, COORDINATOR)?;
+        let call = read_call(tag, parties, model, join_within, deadline)?;
+        let (control, job, runtime) = (self.control.clone(), self.job.clone(), self.runtime(py)?);
+        let here = runtime.clone();
+        let called = move || here.block_on(control.call(&job, call));
+        let pending = abandonable(py, called)?.or_raise(py)?;
+        Ok(PendingRound::new(pending, runtime, self.sums_fit_64_bits))
     }
 
     /// Lets the round under way end, begins none, and ends; `next_status` says when that is done. Returns at once.
@@ -308,6 +328,14 @@ impl Coordinator {
         self.home.check(py, COORDINATOR)?;
         self.stop.notify_one();
         Ok(())
+    }
+}
+
+impl Coordinator {
+    fn runtime(&self, py: Python<'_>) -> PyResult<Handle> {
+        let mut held = locked(&self.runtime);
+        let runtime = held.get().map(|runtime| runtime.handle().clone());
+        runtime.ok_or_else(|| closed(py))
     }
 }
 

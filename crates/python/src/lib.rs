@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod calls;
 mod campaign;
 mod coordinator;
 mod daemon;
@@ -86,6 +87,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<admin::Admin>()?;
     module.add_function(wrap_pyfunction!(admin::admin_of, module)?)?;
     module.add_class::<coordinator::Coordinator>()?;
+    module.add_class::<calls::PendingRound>()?;
     module.add_class::<follower::Follower>()?;
     module.add_function(wrap_pyfunction!(follower::follow, module)?)?;
     module.add_function(wrap_pyfunction!(coordinator::serve, module)?)?;

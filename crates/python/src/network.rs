@@ -105,6 +105,11 @@ impl IntoPyErr for JobError {
                 raise(py, "RoundAborted", (round, reason, false))
             }
             JobError::Dropped { round, reason } => raise(py, "RoundAborted", (round, reason, true)),
+            JobError::OtherTag {
+                round,
+                wanted,
+                offered,
+            } => raise(py, "OtherTag", (round, text, wanted, offered)),
             JobError::Missed { round, reason } => raise(py, "ResultMissed", (round, reason)),
             JobError::Model(_) => raise(py, "ModelError", (text,)),
             JobError::Unknown { round, reason, .. } => raise(py, "RoundUnknown", (round, reason)),

@@ -86,6 +86,7 @@ impl Party {
         &self,
         py: Python<'py>,
         timeout: Option<f64>,
+        tag: Option<u64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.home.check(py, SESSION)?;
         let next = patiently(py, duration(timeout), |at_most| {
@@ -93,7 +94,7 @@ impl Party {
             let Some(party) = party.get() else {
                 return Some(None);
             };
-            match party.wait_round(at_most) {
+            match party.wait_tag(tag, at_most) {
                 Ok(NextRound::Waiting) => None,
                 found => Some(Some(found)),
             }
@@ -180,6 +181,9 @@ pub struct Round {
     parties: Vec<String>,
     #[pyo3(get)]
     model_version: u64,
+    /// The step of the host that began it, if one did and chose one.
+    #[pyo3(get)]
+    tag: Option<u64>,
     model: Model,
     sums_fit_64_bits: bool,
     home: Home,
@@ -192,6 +196,7 @@ impl Round {
             number: round.number(),
             parties: round.parties().to_vec(),
             model_version: round.model().version(),
+            tag: round.tag(),
             model: round.model().clone(),
             sums_fit_64_bits,
             home: Home::here(),
@@ -272,7 +277,8 @@ impl Round {
     }
 }
 
-fn duration(seconds: Option<f64>) -> Option<Duration> {
+/// Seconds to wait at most; the longest time where they are too many.
+pub fn duration(seconds: Option<f64>) -> Option<Duration> {
     seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX))
 }
 

@@ -172,7 +172,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from blindsum.errors import ConfigError
-    from blindsum.session import join
+    from blindsum.joining import join
 
     check_file("--out", options.out, inputs(options, "ca", "identity", "cert", "key", "crl", "initial"))
     if not 0 <= options.mask_memory < MOST_MIB:

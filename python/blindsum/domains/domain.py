@@ -20,11 +20,12 @@ from blindsum.domains.round import DomainRound
 from blindsum.domains.sums import LARGEST_WEIGHT, Rules
 from blindsum.domains.talk import Answer, Step, Talk
 from blindsum.errors import BlindsumError, ConfigError, DomainError, WaitTimeoutError
+from blindsum.joining import join
 from blindsum.leaving import OF_ONE_ROUND, settled
 from blindsum.pki import AnyPath, Identity
 from blindsum.policy import Policy
 from blindsum.rounds import Array, Round, logger
-from blindsum.session import OnLost, Session, join
+from blindsum.session import OnLost, Session
 from blindsum.spec import JobSpec
 from blindsum.weights import DefaultWeight
 

@@ -66,6 +66,24 @@ pub enum JobError {
         /// Why.
         reason: String,
     },
+    /// The round that the coordinator offers is of another step of its host than the caller waits for.
+    #[error(
+        "round {round} has {}, and this party waits for tag {wanted}: {}",
+        offered.map_or("no tag".into(), |tag| format!("the tag {tag}")),
+        match offered {
+            None => "no host begins the rounds of this coordinator, so wait without a tag",
+            Some(tag) if tag < wanted => "its round is still to come",
+            Some(_) => "its round is over, so drop what was made for it and wait for a later tag",
+        }
+    )]
+    OtherTag {
+        /// The round.
+        round: u64,
+        /// The tag that the caller waits for.
+        wanted: u64,
+        /// The tag of the round; `None` if it has none.
+        offered: Option<u64>,
+    },
     /// A round counts this party's update, but this party did not get its result.
     #[error(
         "round {round} counts this party's update, but this party did not get its result: {reason}"

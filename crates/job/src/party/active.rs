@@ -197,9 +197,13 @@ pub(crate) fn certified_round(
         pb::RoundKind::KeySetup if numbers != Numbers::default() => {
             return Err(refused("the numbers of a key set-up must be 0"));
         }
-        pb::RoundKind::KeySetup => Round::key_setup(job, number, roster),
+        pb::RoundKind::KeySetup => {
+            Round::key_setup(job, number, roster).map(|round| round.with_tag(start.tag))
+        }
         pb::RoundKind::Sum => {
-            Round::told(job, number, roster, &hash, numbers).and_then(|round| match model {
+            let round = Round::told(job, number, roster, &hash, numbers);
+            let round = round.map(|round| round.with_tag(start.tag));
+            round.and_then(|round| match model {
                 None => Ok(round),
                 Some(model) => model.bind(round),
             })

@@ -160,7 +160,8 @@ impl Member {
     /// What the caller wants.
     async fn obey(&mut self, command: Input) -> Result<(), JobError> {
         match command {
-            Input::WantRound => self.want_round().await,
+            Input::WantRound => self.want_tag(None).await,
+            Input::WantTag(tag) => self.want_tag(Some(tag)).await,
             Input::Submit { round, update } => self.submitted(round, update).await,
             Input::Took(round) => self.takes(round).await,
             Input::Abandon { round, why } => self.abandoned(round, why).await,

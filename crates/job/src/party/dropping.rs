@@ -144,6 +144,9 @@ impl Member {
         if self.is_told(round) {
             return Ok(());
         }
+        if aborted.only_you {
+            self.passed_over(round, &reason);
+        }
         self.offer.take_if(|offer| offer.round == round);
         let verdict = match (aborted.counted, aborted.unknown, aborted.only_you) {
             (true, ..) => Verdict::Counts,

@@ -60,8 +60,10 @@ pub enum Input {
     Frame(LinkId, CoordinatorFrame),
     /// The party's certificate was renewed. The party shows it over a new connection.
     Renewed,
-    /// The caller waits for a round.
+    /// The caller waits for a round, whatever its tag.
     WantRound,
+    /// The caller waits for a round with this tag, and for no other one.
+    WantTag(u64),
     /// The caller gives its update.
     Submit {
         /// The round.
@@ -219,6 +221,8 @@ pub struct Begun {
     pub model: Model,
     /// Its certified parties.
     pub parties: Vec<String>,
+    /// Its tag, where a host called it with one.
+    pub tag: Option<u64>,
     /// Whether the caller must give an update. It must not if the update was sent before the process was restarted.
     pub needs_update: bool,
 }

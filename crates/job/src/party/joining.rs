@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Client, ModelUpdate, PartyId, Round, RoundKind};
+use blindsum_protocol::{Client, PartyId, Round, RoundKind};
 use rand_core::Rng;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use super::active::{Active, certified_round, cohort, deadline, refusal_code};
 use super::exchange::{Begun, Told};
@@ -14,11 +14,10 @@ use super::past::Past;
 use super::pledge::Pledge;
 use super::result::Timings;
 use super::state::Live;
-use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
 use crate::orders::Terms;
 use crate::pb::{self, RoundRefusalCode};
-use crate::{JobError, Model, model_len, sealed_len};
+use crate::{JobError, Model};
 
 impl Member {
     /// A round may be joined.
@@ -44,6 +43,7 @@ impl Member {
         }
         (self.done, self.farewell, self.done_early) = (None, None, String::new());
         self.check_first(&offer)?;
+        self.passed = None;
         self.offer = Some(offer);
         Ok(self.try_ready().await?)
     }
@@ -66,6 +66,9 @@ impl Member {
         let Some(offer) = self.offer.clone() else {
             return Ok(());
         };
+        if !self.wants_tag(&offer).await? {
+            return Ok(());
+        }
         let name = offer.model.clone();
         let name = name.ok_or_else(|| wrong("RoundOffer names no model"))?;
         self.check_not_older(&name)?;
@@ -109,6 +112,7 @@ impl Member {
         self.memory.live = live.or_else(|| Some(Live::of(round)));
         pledge.ready.key_id = key.map_or(Vec::new(), |key| key.to_vec());
         pledge.ready.lacks_model = lacks_model;
+        pledge.ready.tag = offer.tag;
         if let Some(own) = self
             .model
             .as_ref()
@@ -121,114 +125,6 @@ impl Member {
         self.send(pledge.ready.clone());
         self.ready = Some(pledge);
         Ok(())
-    }
-
-    /// Whether this model is here, as the one that a job begins with is wherever it was not given.
-    fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
-        self.check_not_older(name)
-            .and_then(|()| self.check_zeros(name))?;
-        if self.model.as_ref().is_some_and(|model| model.is(name)) {
-            return Ok(true);
-        }
-        let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
-        if name.version > 0 {
-            return Ok(false);
-        }
-        let own = Model::initial(job);
-        let begins = own.is(name);
-        if begins {
-            self.model = Some(own);
-        }
-        Ok(begins)
-    }
-
-    /// Whether this model is here; it is asked for where it is not.
-    pub(super) fn have_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
-        if self.has_model(name)? {
-            return Ok(true);
-        }
-        let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
-        let (got, dim) = (name.dim, job.spec().dim);
-        // A job that keeps no model has one without coordinates, which gets other names where sums are hidden.
-        let has_none = got == 0 && job.spec().model_update == ModelUpdate::Nothing;
-        if got != dim && !has_none {
-            return Err(wrong(format!("a model of {got} coordinates, dim is {dim}")));
-        }
-        if self
-            .requested
-            .as_ref()
-            .is_none_or(|(asked, _)| asked != name)
-        {
-            debug!(party = %self.identity.name, version = name.version, "asking for the model");
-            self.requested = Some((name.clone(), None));
-            let version = name.version;
-            self.send(pb::ModelRequest { version });
-        }
-        Ok(false)
-    }
-
-    pub(super) async fn model_chunk(&mut self, chunk: pb::ModelChunk) -> Result<(), JobError> {
-        let Some((name, assembly)) = self.requested.take() else {
-            return Ok(());
-        };
-        if chunk.version != name.version {
-            self.requested = Some((name, assembly));
-            return Ok(());
-        }
-        let assembly = match assembly {
-            Some(assembly) => assembly,
-            None => {
-                let job = self.job.as_deref().ok_or_else(|| wrong("no Welcome"))?;
-                let length = model_len(job, name.dim);
-                let limit = match self.comes_sealed(&name) {
-                    true => sealed_len(length),
-                    false => length,
-                };
-                Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
-            }
-        };
-        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
-        match pushed.map_err(|e| wrong(format!("model: {e}")))? {
-            Pushed::Part(assembly) => {
-                self.requested = Some((name, Some(assembly)));
-                self.put_off_farewell();
-                Ok(())
-            }
-            Pushed::Whole(bytes) => {
-                let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-                self.model = Some(match self.comes_sealed(&name) {
-                    true => match self.open_model(name, bytes).await? {
-                        Some(model) => model,
-                        // Perhaps the others have another key by now: it comes to whoever is ready.
-                        None => return self.try_ready().await,
-                    },
-                    false => {
-                        let read =
-                            move || Model::from_bytes(&job, name.version, &bytes, &name.hash);
-                        self.hand.work(read).await??
-                    }
-                });
-                self.unopened = None;
-                self.tell_model().await
-            }
-        }
-    }
-
-    /// The model has come: the party is ready with it, also where it was ready without it before.
-    async fn tell_model(&mut self) -> Result<(), JobError> {
-        match self
-            .ready
-            .as_mut()
-            .filter(|pledge| pledge.ready.lacks_model)
-        {
-            None => self.try_ready().await,
-            Some(pledge) => {
-                pledge.ready.lacks_model = false;
-                let ready = pledge.ready.clone();
-                self.send(ready);
-                Ok(())
-            }
-        }
     }
 
     /// Whether a round is one from before the latest one, which this party is in no more: what begins it comes late.
@@ -491,6 +387,7 @@ impl Member {
             number: active.number,
             model: model.clone(),
             parties: cohort(&active.round).into_iter().collect(),
+            tag: active.round.tag(),
             needs_update: !active.has_update(),
         };
         self.wanted = false;

@@ -20,6 +20,7 @@ use super::pledge::Pledge;
 use super::state::{JobFolder, JobState, Memory};
 use super::sums::Sums;
 use super::suspended::RoundUnderWay;
+use super::tags::Passed;
 use super::untaken::Untaken;
 use crate::actor::{Hand, Time};
 use crate::chunks::Assembly;
@@ -102,6 +103,10 @@ pub(super) struct Member {
     pub offer: Option<pb::RoundOffer>,
     /// Whether the caller waits for a round.
     pub wanted: bool,
+    /// The tag of the round that it waits for; none if it waits for any.
+    pub wanted_tag: Option<u64>,
+    /// The latest round with a tag that goes on without this party, until the caller has heard of it.
+    pub passed: Option<Passed>,
     pub certificates: Certificates,
     /// The model that was asked for over this connection, and what has come of it.
     pub requested: Option<(pb::ModelName, Option<Assembly>)>,
@@ -194,6 +199,8 @@ impl Member {
             active: None,
             offer: None,
             wanted: false,
+            wanted_tag: None,
+            passed: None,
             certificates: Certificates::default(),
             requested: None,
             unopened: None,

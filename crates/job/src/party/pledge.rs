@@ -59,8 +59,11 @@ impl Pledge {
     /// A round begins with the members that were fixed, and the nonces to which they committed.
     ///
     /// # Errors
-    /// What is not as it was fixed.
+    /// What is not as it was offered or fixed.
     pub fn check(&self, start: &pb::RoundStart, round: &Round) -> Result<(), String> {
+        if start.tag != self.ready.tag {
+            return Err("it begins with another tag than was offered".into());
+        }
         if !round.job().commits_nonces() {
             return Ok(());
         }
@@ -102,5 +105,7 @@ pub(super) fn as_start(fixed: &pb::RosterFixed) -> pb::RoundStart {
         kind: pb::RoundKind::Sum.into(),
         numbers: fixed.numbers,
         terms: None,
+        // What is checked of a roster does not depend on it.
+        tag: None,
     }
 }

@@ -77,6 +77,7 @@ impl Member {
             welcome: self.welcome.clone(),
             newer: self.newer,
             wanted: self.wanted,
+            wanted_tag: self.wanted_tag,
             begun: self.begun,
             sent: self.memory.draws.latest_sent,
             offer: self.offer.clone(),
@@ -178,7 +179,7 @@ impl Member {
             live: None,
             draws: self.memory.draws.clone(),
         };
-        self.wanted = from.wanted;
+        (self.wanted, self.wanted_tag) = (from.wanted, from.wanted_tag);
         let Some(welcome) = from.welcome.take() else {
             return Ok(());
         };

@@ -104,6 +104,9 @@ pub(super) struct Suspended {
     pub sealed: u64,
     #[prost(uint32, tag = "33")]
     pub sealed_times: u32,
+    /// The tag of the round that the caller waits for.
+    #[prost(uint64, optional, tag = "34")]
+    pub wanted_tag: Option<u64>,
 }
 
 /// What the party is ready with.

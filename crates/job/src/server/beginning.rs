@@ -56,6 +56,7 @@ pub(super) fn complete_start(round: &Round, model: pb::ModelName, terms: Terms) 
             RoundKind::KeySetup => pb::RoundKind::KeySetup,
         }
         .into(),
+        tag: round.tag(),
     }
 }
 
@@ -80,6 +81,7 @@ impl Beginnings {
                 kind: complete.kind,
                 numbers: complete.numbers,
                 terms: complete.terms,
+                tag: complete.tag,
             }
             .into()
         })

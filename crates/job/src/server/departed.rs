@@ -86,7 +86,9 @@ impl Lead {
     pub(super) fn why_lost(&self, seat: Seat, reason: &str) -> String {
         match (seat, &self.running) {
             (Seat::Party(party), Some(running)) => {
-                self.departed.reason(running.name(party), reason)
+                let name = running.name(party);
+                let reported = self.why_out_of_call(name);
+                reported.unwrap_or_else(|| self.departed.reason(name, reason))
             }
             _ => reason.into(),
         }

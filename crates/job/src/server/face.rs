@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::shared::Shared;
 use super::shelf::{Shelf, ShelfError, Shelves};
 use crate::actor::Task;
+use crate::calls::{Call, CallEnd, CallError, CallId};
 use crate::membership::Lease;
 use crate::orders::{Order, OrderError, OrderId, Outcome};
 use crate::pb::party_frame::Frame;
@@ -45,6 +46,8 @@ pub struct Parts {
     pub shelves: Arc<dyn Shelves>,
     /// How long to wait for parties.
     pub settings: Settings,
+    /// Whether a host begins the rounds ([`Input::Call`]) and the coordinator none by itself.
+    pub hosted: bool,
 }
 
 /// How long the coordinator of a job waits for what.
@@ -211,6 +214,27 @@ pub enum Input {
         /// The order.
         order: Order,
     },
+    /// A host begins a round; the answers are [`Effect::Called`], and later [`Effect::CallEnded`] if it was taken.
+    Call {
+        /// Its number, which no other call has.
+        id: CallId,
+        /// The round.
+        call: Call,
+    },
+    /// The host knows that a party of its call has failed: nobody waits for it any more. Nothing happens if it is in no call.
+    PartyFailed {
+        /// The party.
+        name: Arc<str>,
+        /// Why, in the host's words; empty to say nothing.
+        reason: String,
+    },
+    /// The host wants no result of a call any more. Nothing happens once that has ended.
+    CallOff {
+        /// The call.
+        id: CallId,
+        /// Why, in the host's words. The parties are told.
+        reason: String,
+    },
     /// Other times to wait than those that the job began with.
     Settings(Settings),
     /// The coordinator stops: it tells everybody, and the job ends.
@@ -248,6 +272,20 @@ pub enum Effect {
         id: OrderId,
         /// What was done, or why nothing was.
         outcome: Result<Outcome, OrderError>,
+    },
+    /// Whether a round begins that a host has called.
+    Called {
+        /// The number of the call.
+        id: CallId,
+        /// Nothing; or why none begins. No other effect follows then.
+        taken: Result<(), CallError>,
+    },
+    /// What came of a call.
+    CallEnded {
+        /// The number of the call.
+        id: CallId,
+        /// Its result, or why there is none.
+        end: CallEnd,
     },
     /// The job's machine has ended; this is its last effect. An error says why it could not go on.
     Over(Result<(), JobError>),

@@ -45,6 +45,8 @@ enum How {
     Revoked,
     /// An operator has banned it: it is not waited for any more.
     Banned,
+    /// The host of the job has reported it as failed: it is not waited for any more.
+    Reported,
 }
 
 impl Lost {
@@ -78,11 +80,18 @@ impl Lost {
         Self { since, how }
     }
 
+    pub fn reported(since: Time) -> Self {
+        let how = How::Reported;
+        Self { since, how }
+    }
+
     /// Until when it is waited for.
     pub fn until(self, grace: Duration) -> Time {
         match self.how {
             How::Cut => self.since + grace,
-            How::Failed | How::Left | How::Broken | How::Revoked | How::Banned => self.since,
+            How::Failed | How::Left | How::Broken | How::Revoked | How::Banned | How::Reported => {
+                self.since
+            }
         }
     }
 
@@ -95,6 +104,7 @@ impl Lost {
             How::Broken => "its program failed",
             How::Revoked => REVOKED,
             How::Banned => "an operator has banned it",
+            How::Reported => "the host reports that it has failed",
         }
     }
 
@@ -107,6 +117,7 @@ impl Lost {
             How::Broken => LossCause::Failed,
             How::Revoked => LossCause::Revoked,
             How::Banned => LossCause::Banned,
+            How::Reported => LossCause::Failed,
         }
     }
 }
@@ -141,6 +152,9 @@ impl Lead {
 
     /// The round under way does not wait for a party any more.
     pub(super) fn give_up(&mut self, name: &str, lost: Lost) {
+        if self.joining.is_some() {
+            self.call_lost(name, self.departed.reason(name, lost.reason()));
+        }
         if let Some(opening) = &mut self.opening {
             opening.member_failed(name, lost);
         }

@@ -20,8 +20,10 @@ pub(super) struct Finished {
     /// The name of the result; empty in a key set-up.
     pub result: Vec<u8>,
     pub outcome: Outcome,
-    /// The result itself, where the operator wants it.
+    /// The result itself, where the operator or a host wants it.
     pub learnt: Option<LearntResult>,
+    /// The mean in the precision of the job, where the coordinator learns it.
+    pub mean: Option<Reals>,
 }
 
 /// The model after the round: from the mean, or by its name only, out of what the survivors are told, where
@@ -40,7 +42,7 @@ pub(super) fn finish(
     let (result, next) = crate::both(told.len(), name, || {
         next_model(round, model, &outcome, told)
     });
-    let (model, bytes, total_weight) = next?;
+    let (model, bytes, total_weight, mean) = next?;
     let survivors = outcome.survivors.len();
     let metrics = match &outcome.sum {
         None => BTreeMap::new(),
@@ -52,6 +54,7 @@ pub(super) fn finish(
     };
     Ok(Finished {
         learnt,
+        mean,
         model,
         bytes,
         total_weight,
@@ -61,18 +64,22 @@ pub(super) fn finish(
     })
 }
 
-/// The model after the round with its bytes, and the weights of all survivors together, where the coordinator learns them.
+/// A model with its bytes, the weights of all survivors together, and their mean.
+type Next = (Model, Bytes, Option<u64>, Option<Reals>);
+
+/// The model after the round with its bytes, and the weights of all survivors together and their mean, where the coordinator
+/// learns them.
 fn next_model(
     round: &Round,
     model: &Model,
     outcome: &Outcome,
     told: &[u8],
-) -> Result<(Model, Bytes, Option<u64>), EncodeError> {
+) -> Result<Next, EncodeError> {
     let spec = round.job().spec();
     let survivors = outcome.survivors.len();
-    let (model, total_weight) = match (round.kind(), &outcome.sum) {
-        (RoundKind::KeySetup, _) => (model.clone(), None),
-        (RoundKind::Sum, None) => (model.named_after(told), None),
+    let (model, total_weight, mean) = match (round.kind(), &outcome.sum) {
+        (RoundKind::KeySetup, _) => (model.clone(), None, None),
+        (RoundKind::Sum, None) => (model.named_after(told), None, None),
         (RoundKind::Sum, Some(sum)) => {
             let mut mean = Reals::zeros(round.encoding().precision(), spec.dim as usize);
             let total_weight = match &mut mean {
@@ -81,9 +88,9 @@ fn next_model(
             }?;
             let reached = round.encoding().reached(sum, |_| true)?;
             let model = model.after(&mean, &reached, spec)?;
-            (model, Some(total_weight))
+            (model, Some(total_weight), Some(mean))
         }
     };
     let bytes = model.to_bytes();
-    Ok((model, bytes, total_weight))
+    Ok((model, bytes, total_weight, mean))
 }

@@ -128,6 +128,7 @@ impl Lead {
                 true => self.first.from.clone(),
                 false => String::new(),
             },
+            tag: self.tag(),
         }
     }
 

@@ -146,7 +146,7 @@ impl Lead {
                 // It waits for the key now.
                 self.sealed_model.waiting.remove(&party.name);
             }
-            self.tell_dropped(round, &party.name, reason);
+            self.leave_out(round, &party.name, reason);
         }
         self.refuse_hopeless(&holders);
         (RoundKind::Sum, holders)

@@ -102,6 +102,12 @@ impl Lead {
                     Err(halt) => return halt,
                 }
             }
+            if self.is_hosted() {
+                match self.run_call().await {
+                    Ok(()) => continue,
+                    Err(halt) => return halt,
+                }
+            }
             self.patience = self.hand.now() + self.parts.settings.patience;
             let halt = match self.wait_for_parties().await {
                 Ok(()) => self.first_model().await,
@@ -267,8 +273,8 @@ impl Lead {
             let look = Some(self.heed_list());
             let sealer = self.heed_sealer();
             let progress = self.publish_progress();
-            let drained = self.operator.drained_by();
-            let times = [deadline, progress, look, sealer, drained];
+            let (drained, called) = (self.operator.drained_by(), self.called_until());
+            let times = [deadline, progress, look, sealer, drained, called];
             let until = times.into_iter().flatten().min();
             let input = self.input_until(until).await?;
             if input.is_some() || deadline.is_some_and(|deadline| deadline <= self.hand.now()) {
@@ -282,6 +288,7 @@ impl Lead {
             self.stopping = true;
             return Err(Halt::Stop);
         }
+        self.call_goes_on()?;
         match self.hand.next(deadline).await {
             Some(Input::Stop) => {
                 self.stopping = true;
@@ -347,6 +354,18 @@ impl Lead {
             }
             Input::Order { id, order } => {
                 self.ordered(id, &order).await;
+                None
+            }
+            Input::Call { id, call } => {
+                self.called(id, call);
+                None
+            }
+            Input::PartyFailed { name, reason } => {
+                self.reported_failed(&name, &reason);
+                None
+            }
+            Input::CallOff { id, reason } => {
+                self.called_off(id, &reason);
                 None
             }
             Input::Settings(settings) => {
@@ -431,7 +450,7 @@ impl Lead {
         }
         let waiting_for = match (&self.joining, &self.running) {
             (Some(joining), _) => {
-                let absent = |name: &&Arc<str>| !joining.has(name);
+                let absent = |name: &&Arc<str>| !joining.has(name) && self.is_called(name);
                 let names = self.members.keys().filter(absent);
                 names.map(|name| name.to_string()).collect()
             }

@@ -71,6 +71,11 @@ impl Joining {
         !self.ready.contains_key(name) && !self.refused.contains_key(name)
     }
 
+    /// Those that do not take part, and why.
+    pub fn refused(&self) -> impl Iterator<Item = (&Arc<str>, &String)> {
+        self.refused.iter()
+    }
+
     /// Those that are ready and hold a key.
     pub fn holders(&self) -> impl Iterator<Item = &Arc<str>> {
         let holders = self
@@ -112,14 +117,18 @@ impl Lead {
             told: BTreeSet::new(),
         });
         self.sealed_model.round_offered();
-        for member in self.members.values() {
+        self.call_offered(number);
+        for (_, member) in self.members.iter().filter(|(name, _)| self.is_called(name)) {
             let offer = self.offer(number);
             member.link.frame(offer.into());
         }
         info!(job = %self.name, round = number, connected = self.members.len(), "round offered");
         self.publish(Some(report.clone()));
         let collected = loop {
-            let collected = self.collect_ready(number).await;
+            let collected = match self.is_hosted() {
+                true => self.collect_called(number).await,
+                false => self.collect_ready(number).await,
+            };
             // Time has gone by since they were ready.
             if collected.is_err() || !self.expel_unfit() {
                 break collected;
@@ -136,7 +145,10 @@ impl Lead {
         let aborted = |fault: Fault| Halt::Aborted(fault.kind.to_string());
         let job = self.parts.job.clone();
         let round = match kind {
-            RoundKind::KeySetup => Round::key_setup(job, number, Arc::new(roster)),
+            RoundKind::KeySetup => {
+                let round = Round::key_setup(job, number, Arc::new(roster));
+                round.map(|round| round.with_tag(self.tag()))
+            }
             RoundKind::Sum => {
                 let numbers = job.numbers_for(roster.len()).map_err(aborted)?;
                 let roster = match job.commits_nonces() {
@@ -144,6 +156,7 @@ impl Lead {
                     false => roster,
                 };
                 Round::told(job, number, Arc::new(roster), self.model.hash(), numbers)
+                    .map(|round| round.with_tag(self.tag()))
                     .and_then(|round| self.model.bind(round))
             }
         };
@@ -159,18 +172,16 @@ impl Lead {
             return Vec::new();
         };
         let version = self.model.version();
-        for (name, member) in self
-            .members
-            .iter()
-            .filter(|(name, _)| joining.is_open(name))
-        {
-            let lacks_model = member.model_sent == Some(version);
-            self.conduct.was_late(name, lacks_model);
+        let members = self.members.iter();
+        let late = members.filter(|(name, _)| joining.is_open(name) && self.is_called(name));
+        let late = late.map(|(name, member)| (name.clone(), member.model_sent == Some(version)));
+        for (name, lacks_model) in late.collect::<Vec<_>>() {
+            self.conduct.was_late(&name, lacks_model);
         }
         let (begun, least) = (self.begun, self.parts.job.least_roster());
         let ready = joining.ready.into_values();
         let (mut out, mut wanted): (Vec<_>, Vec<_>) =
-            ready.partition(|party| self.sits_out(&party.name, begun).is_some());
+            ready.partition(|party| self.is_left_out(&party.name, begun));
         // Where too few are left those come first with which rounds were lost, then those of whom nobody knows whether they lie.
         for last in [Out::Lossy, Out::Accused, Out::Liar] {
             if wanted.len() >= least {
@@ -192,9 +203,15 @@ impl Lead {
         }
         for party in out {
             let reason = self.sits_out(&party.name, begun);
-            self.tell_dropped(number, &party.name, &reason.unwrap_or_default());
+            self.leave_out(number, &party.name, &reason.unwrap_or_default());
         }
         wanted
+    }
+
+    /// Whether a party that is ready sits out this round. With whom earlier rounds were lost takes part where a host calls it.
+    fn is_left_out(&self, name: &str, round: u64) -> bool {
+        let sits_out = self.sits_out(name, round).is_some();
+        sits_out && !(self.is_hosted() && self.why_out(name) == Out::Lossy)
     }
 
     /// Why a party sits out this round that does.
@@ -284,12 +301,12 @@ impl Lead {
         }
     }
 
-    async fn joining_input(&mut self, number: u64, input: Input) {
+    pub(super) async fn joining_input(&mut self, number: u64, input: Input) {
         match self.handle(input).await {
             Some(Event::Frame {
                 name,
                 frame: Frame::Ready(ready),
-            }) if ready.round == number => self.ready(name, ready),
+            }) if ready.round == number && self.is_called(&name) => self.ready(name, ready),
             Some(Event::Frame {
                 name,
                 frame: Frame::RoundRefused(refusal),
@@ -321,6 +338,11 @@ impl Lead {
         let key_id = ready.key_id;
         if !(key_id.is_empty() || key_id.len() == size_of::<KeyName>()) {
             return self.refuse(&name, "Ready: the key_id must have 0 or 16 bytes");
+        }
+        if ready.tag != self.tag() {
+            let reason = "its program knows of no tags of rounds: update it";
+            self.call_without(&name, reason);
+            return self.tell_dropped(ready.round, &name, reason);
         }
         self.conduct.is_ready(&name);
         if let Some(joining) = &mut self.joining {
@@ -392,7 +414,7 @@ impl Lead {
                 self.look_at_times();
             }
             warn!(job = %self.name, round, party = %culprit, %error, "left out of the roster");
-            self.tell_dropped(round, &culprit, &error.to_string());
+            self.leave_out(round, &culprit, &error.to_string());
             members.retain(|member| member.name != culprit);
             last = Some(error.to_string());
         }

@@ -124,7 +124,8 @@ impl Lead {
     /// Says once that rounds are always of the same parties where more are here than a round takes.
     fn watch_crowd(&mut self) {
         let (here, most) = (self.members.len(), self.parts.job.spec().parties as usize);
-        if here <= most || self.crowd_told || self.parts.settings.choice != Choice::First {
+        let chooses = self.parts.settings.choice != Choice::First || self.is_hosted();
+        if here <= most || self.crowd_told || chooses {
             return;
         }
         self.crowd_told = true;
@@ -169,13 +170,15 @@ impl Lead {
         if self.state == JobState::Done {
             member.link.frame(self.job_done().into());
         }
-        if let Some(joining) = &mut self.joining {
+        let is_called = self.is_called(name);
+        if let Some(joining) = self.joining.as_mut().filter(|_| is_called) {
             if hello.round != joining.number {
                 joining.forget(name);
             }
             let round = joining.number;
             member.link.frame(self.offer(round).into());
         }
+        self.call_came(name, hello.round);
     }
 
     /// A connection has ended. `returns` says whether the party does not know that, and will come back.
@@ -200,6 +203,7 @@ impl Lead {
         }
         self.forget_sealer(name);
         self.forget_giver(name);
+        self.call_left(name);
         self.changed = self.hand.now();
         if let Some(running) = &mut self.running {
             running.lost(name, self.hand.now());

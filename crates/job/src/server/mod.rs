@@ -3,14 +3,16 @@
 //! [`JobServer`] is its interface: the program that drives it hands in what has come ([`Input`]) and carries out what
 //! it asks for ([`Effect`]). The code behind it goes from top to bottom. `job` is the course of a job from its first
 //! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
-//! `failed` which parties live, `revocation` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
+//! `failed` which parties live, `revocation` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round`, `collecting` and `concluding` are its rounds, `ended` their
 //! results, `first` how a party gives the first model, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
-//! result, `plateau` whether a metric ends it, and `conduct` who sits out rounds. `counting` is what watchers see counted.
+//! result, `plateau` whether a metric ends it, and `conduct` who sits out rounds. `hosted` are rounds that a host begins. `counting` is what watchers see counted.
 
 mod beginning;
 mod board;
+mod called;
 mod choosing;
 mod collecting;
+mod concluding;
 mod conduct;
 mod counting;
 mod delivery;
@@ -22,6 +24,7 @@ mod faults;
 mod finished;
 mod first;
 mod hidden;
+mod hosted;
 mod job;
 mod joining;
 mod link;
@@ -70,6 +73,7 @@ pub use face::{
 };
 use first::FirstModel;
 use hidden::SealedModel;
+use hosted::Hosted;
 use joining::Joining;
 pub use members::LONGEST_LOCATION;
 use members::Member;
@@ -263,6 +267,8 @@ struct Lead {
     after_key_setup: bool,
     /// What operators have ordered.
     operator: Operator,
+    /// The calls of a host, where one begins the rounds.
+    hosted: Option<Hosted>,
     /// Who took part in which round.
     turns: Turns,
     /// The current model as a party sealed it, where the coordinator does not know it.
@@ -322,6 +328,7 @@ impl Lead {
         let now = hand.now();
         let corrupt = parts.job.spec().corrupt_parties();
         let (conduct, begun) = recalled(&parts, &stored.conduct, corrupt);
+        let hosted = parts.hosted.then(Hosted::default);
         let lead = Self {
             opened: Opened::stored(&parts, &stored),
             hand,
@@ -351,6 +358,7 @@ impl Lead {
             done_here: 0,
             after_key_setup: false,
             operator,
+            hosted,
             turns: Turns::default(),
             sealed_model: SealedModel::default(),
             first: FirstModel::stored(stored.model_from),

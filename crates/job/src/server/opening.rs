@@ -74,7 +74,7 @@ impl Opening {
         }
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.members.contains_key(name)
     }
 
@@ -195,14 +195,16 @@ impl Lead {
     fn will_not_open(&mut self, name: &Arc<str>, reason: String) {
         let opening = self.opening.as_mut();
         if let Some(opening) = opening.filter(|opening| opening.misses(name)) {
-            opening.fail(name, reason);
+            opening.fail(name, reason.clone());
             self.conduct.kept_nonce_back(name, self.begun);
+            self.call_without(name, &reason);
         }
     }
 
     /// A member that lies about its nonce.
     fn lied_opening(&mut self, name: &Arc<str>, reason: String) {
         self.conduct.lied(name, self.begun);
+        self.call_without(name, &reason);
         if let Some(opening) = &mut self.opening {
             opening.fail(name, reason);
         }

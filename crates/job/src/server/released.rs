@@ -121,7 +121,7 @@ impl Lead {
         for party in &out {
             let reason = "it sits this round out: with it the result could be compared with an earlier one of the same \
                           model, and would tell the update of one party";
-            self.tell_dropped(number, &party.name, reason);
+            self.leave_out(number, &party.name, reason);
         }
         Ok(chosen)
     }

@@ -150,6 +150,9 @@ impl Lead {
     /// A party that had no update to give may have one for the next round, unless each round needs everybody: the first time
     /// the job waits a while and asks it again. If it does so again it sits out, longer each time.
     pub(super) fn lost_with_parties(&mut self, number: u64, halt: Halt) -> Halt {
+        if self.is_hosted() {
+            return halt;
+        }
         let (Halt::Aborted(reason), Some(running)) = (&halt, &self.running) else {
             return halt;
         };
@@ -289,18 +292,18 @@ impl Lead {
         &mut self,
         round: u64,
         learnt: LearntResult,
-    ) -> Result<(), Halt> {
-        let Some(results) = self.parts.results.clone() else {
-            return Ok(());
-        };
+    ) -> Result<Arc<LearntResult>, Halt> {
         let learnt = Arc::new(learnt);
+        let Some(results) = self.parts.results.clone() else {
+            return Ok(learnt);
+        };
         loop {
             let (results, result) = (results.clone(), learnt.clone());
             let kept = move || keep(&*results, round, &result, RESULTS_FOLDER);
             let kept = self.hand.work(kept);
             let Err(reason) = kept.await? else {
                 self.trouble.begun();
-                return Ok(());
+                return Ok(learnt);
             };
             let pause = self.trouble.wait(self.parts.settings.reconnect_grace);
             let at_ms = self

@@ -193,6 +193,7 @@ pub fn open(
             choice: server::Choice::First,
             change: 1,
         },
+        hosted: false,
     };
     JobServer::open(parts, now, [lives; 32]).unwrap()
 }

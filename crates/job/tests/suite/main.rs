@@ -10,6 +10,7 @@ mod ensemble;
 mod farewell;
 mod first_models;
 mod followers;
+mod hosted;
 mod hostile;
 mod hosts;
 mod kept;

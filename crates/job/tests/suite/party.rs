@@ -196,6 +196,7 @@ impl Party {
         let numbers = start.numbers.as_ref().unwrap().into();
         let hash = self.model.hash();
         let round = Round::told(job.clone(), start.round, roster, hash, numbers).unwrap();
+        let round = round.with_tag(start.tag);
         let round = Arc::new(round);
         let setup = ClientSetup {
             round: round.clone(),

@@ -9,6 +9,7 @@ use blindsum_crypto::pki::{CertificateAuthority, Validity};
 use blindsum_crypto::sign::Algorithm;
 use blindsum_job::JobError;
 use blindsum_job::actor::{Now, Time};
+use blindsum_job::calls::{CallEnd, CallError, CallId};
 use blindsum_job::membership::Lease;
 use blindsum_job::orders::{Command, Order, OrderError, OrderId, Outcome};
 use blindsum_job::pb::coordinator_frame::Frame;
@@ -65,6 +66,9 @@ pub struct Scene {
     pub leased: BTreeSet<Arc<str>>,
     /// What became of orders.
     outcomes: Vec<(OrderId, Result<Outcome, OrderError>)>,
+    /// What became of calls, and how they ended.
+    pub calls: Vec<Result<(), CallError>>,
+    pub call_ends: Vec<(CallId, CallEnd)>,
     /// How the job ended.
     pub over: Option<Result<(), JobError>>,
     /// Whether work ends without being done.
@@ -101,7 +105,7 @@ impl Scene {
             unix_millis: BEGIN * 1000,
         };
         let store = Arc::new(MemoryStore::new(3));
-        let server = open(&job, &anchor, &store, now, seed, None);
+        let server = open(&job, &anchor, &store, now, seed, None, false);
         let mut scene = Self {
             job,
             anchor,
@@ -114,6 +118,8 @@ impl Scene {
             shared: Vec::new(),
             leased: BTreeSet::new(),
             outcomes: Vec::new(),
+            calls: Vec::new(),
+            call_ends: Vec::new(),
             over: None,
             lose_work: false,
             off_by: 0,
@@ -126,7 +132,15 @@ impl Scene {
     /// The coordinator is killed, and another one begins with this store. All connections are gone.
     pub fn restart(&mut self, store: MemoryStore, seed: u8) {
         self.store = Arc::new(store);
-        self.server = open(&self.job, &self.anchor, &self.store, self.now, seed, None);
+        self.server = open(
+            &self.job,
+            &self.anchor,
+            &self.store,
+            self.now,
+            seed,
+            None,
+            false,
+        );
         self.heard.clear();
         self.carry_out();
     }
@@ -134,7 +148,15 @@ impl Scene {
     /// The same with a certificate of the coordinator's own that is valid then.
     pub fn restart_certified(&mut self, times: (u64, u64)) {
         let own: CurrentTimes = Arc::new(move || times);
-        self.server = open(&self.job, &self.anchor, &self.store, self.now, 1, Some(own));
+        self.server = open(
+            &self.job,
+            &self.anchor,
+            &self.store,
+            self.now,
+            1,
+            Some(own),
+            false,
+        );
         self.heard.clear();
         self.carry_out();
     }
@@ -241,7 +263,7 @@ impl Scene {
     }
 
     /// Does what the server asks for, tasks in place, until it waits.
-    fn carry_out(&mut self) {
+    pub fn carry_out(&mut self) {
         while let Some(effect) = self.server.poll() {
             let (link, heard) = match effect {
                 Effect::Work(task) => {
@@ -258,6 +280,15 @@ impl Scene {
                 }
                 Effect::Ordered { id, outcome } => {
                     self.outcomes.push((id, outcome));
+                    continue;
+                }
+                Effect::Called { id, taken } => {
+                    assert_eq!(id.0, self.calls.len() as u64);
+                    self.calls.push(taken);
+                    continue;
+                }
+                Effect::CallEnded { id, end } => {
+                    self.call_ends.push((id, end));
                     continue;
                 }
                 Effect::Letter { to, .. } => panic!("a letter to {to}"),
@@ -329,7 +360,8 @@ impl Scene {
         match heard {
             Heard::Frame(Frame::RoundOffer(offer)) => {
                 let ready = self.parties[party].ready(&self.job, offer.round);
-                self.frame(party, ready);
+                let tag = offer.tag;
+                self.frame(party, pb::Ready { tag, ..ready });
             }
             Heard::Frame(Frame::RosterFixed(fixed)) => {
                 let opening = self.parties[party].open(&fixed);
@@ -387,13 +419,14 @@ impl Scene {
     }
 }
 
-fn open(
+pub fn open(
     job: &Arc<Job>,
     anchor: &Arc<TrustAnchor>,
     store: &Arc<MemoryStore>,
     now: Now,
     seed: u8,
     own: Option<CurrentTimes>,
+    hosted: bool,
 ) -> JobServer {
     let parts = Parts {
         job: job.clone(),
@@ -411,6 +444,7 @@ fn open(
             choice: Choice::First,
             change: 1,
         },
+        hosted,
     };
     JobServer::open(parts, now, [seed; 32]).unwrap()
 }

@@ -17,6 +17,7 @@ pub(super) struct CheckedJob {
     pub job: Arc<Job>,
     pub initial: Option<Model>,
     pub results: Option<PathBuf>,
+    pub hosted: bool,
 }
 
 pub(super) fn check_jobs(
@@ -83,6 +84,7 @@ fn check_within(
             job,
             initial,
             results,
+            hosted: config.hosted,
         });
     }
     Ok(jobs)
@@ -136,6 +138,7 @@ mod tests {
             },
             initial_model,
             results: None,
+            hosted: false,
         }
     }
 

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use blindsum_job::JobError;
 use blindsum_job::actor::Ticket;
+use blindsum_job::calls::{Call, CallEnd, CallError, CallId};
 use blindsum_job::orders::{Order, OrderError, OrderId, Outcome};
 use blindsum_job::server::{self as job, Effect, Gate, Input, JobServer, LinkId, Peer, Say};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tracing::error;
 
+use super::calls::Calls;
 use crate::NetError;
 use crate::computing::{Heard, Lines};
 use crate::membership::Members;
@@ -41,6 +43,12 @@ pub(crate) enum Event {
     Order {
         order: Order,
         answer: oneshot::Sender<Result<Outcome, OrderError>>,
+    },
+    /// A host begins a round.
+    Call {
+        call: Call,
+        taken: oneshot::Sender<Result<CallId, CallError>>,
+        ended: oneshot::Sender<CallEnd>,
     },
     /// Anything else.
     Input(Input),
@@ -99,6 +107,8 @@ pub(crate) struct Driver {
         BTreeMap<OrderId, oneshot::Sender<Result<Outcome, OrderError>>>,
         u64,
     ),
+    /// The calls of a host that have not ended.
+    calls: Calls,
     /// The servers that compute with this one, where there are any.
     computing: Option<Computing>,
     /// The leases of its parties.
@@ -139,6 +149,7 @@ impl Driver {
             clock,
             connections: BTreeMap::new(),
             orders: Default::default(),
+            calls: Calls::default(),
             computing,
             members,
             working: None,
@@ -285,6 +296,8 @@ impl Driver {
                     let _ = answer.send(outcome);
                 }
             }
+            Effect::Called { id, taken } => self.calls.taken(id, taken),
+            Effect::CallEnded { id, end } => self.calls.ended(id, end),
             Effect::Over(end) => return ControlFlow::Break(end),
         }
         ControlFlow::Continue(())
@@ -343,6 +356,10 @@ impl Driver {
                 self.orders.1 += 1;
                 self.orders.0.insert(id, answer);
                 Input::Order { id, order }
+            }
+            Event::Call { call, taken, ended } => {
+                let id = self.calls.begin(taken, ended);
+                Input::Call { id, call }
             }
             Event::Input(input) => {
                 if let Input::Lost { link, .. } = &input {

@@ -419,6 +419,7 @@ impl WrittenJob {
             spec: self.spec,
             initial_model,
             results: self.results,
+            hosted: false,
         })
     }
 }

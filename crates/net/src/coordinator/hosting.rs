@@ -157,6 +157,7 @@ fn open_job(
         job,
         initial,
         results,
+        hosted,
     } = checked;
     let computing = shared.lines(&job)?;
     let door = computing.as_ref().map(|it| it.lines.door(COORDINATOR));
@@ -170,6 +171,7 @@ fn open_job(
         own: Some(shared.side.times()),
         shelves: shared.spools.clone(),
         settings: shared.settings(),
+        hosted,
     };
     let clock = Clock::new(shared.side.clock().clone());
     let server = JobServer::open(parts, clock.now(), entropy()?)?;

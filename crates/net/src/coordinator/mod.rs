@@ -5,6 +5,7 @@
 //! carries out what the job asks for.
 
 mod admin;
+mod calls;
 mod checked;
 mod configured;
 mod control;
@@ -50,6 +51,7 @@ use crate::watched::{Kept, Watched};
 use crate::{NetError, seconds};
 pub use admin::{Description, Ended};
 pub use blindsum_job::server::Choice;
+pub use calls::{CallControl, PendingCall};
 use checked::{CheckedJob, check_jobs, check_settings};
 pub use configured::Also;
 pub use control::Control;
@@ -98,6 +100,8 @@ pub struct JobConfig {
     /// A folder for the results that the coordinator learns, a file for each round; `None` if nobody wants them. A job whose
     /// servers alone learn results needs it.
     pub results: Option<PathBuf>,
+    /// Whether a host begins the rounds, by [`Control::call`], and the coordinator none by itself.
+    pub hosted: bool,
 }
 
 /// A running coordinator. Dropping it stops it without goodbyes; [`Coordinator::stop`] tells the parties.

@@ -127,8 +127,9 @@ impl Driver {
             let asked_before = self.asked_again;
             self.asked_again = std::mem::take(&mut self.asked_now);
             if self.asked_again && !asked_before {
-                // So begins every process of a party that was here before.
+                // So begins every process of a party that was here before: it comes at once, with the token.
                 debug!(party = %self.identity.name, %reason, "connecting again, as the coordinator asks");
+                continue;
             } else if reason == RENEWED {
                 info!(party = %self.identity.name, "{reason}");
             } else if self.told_lost.as_ref() != Some(&reason) {

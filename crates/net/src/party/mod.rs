@@ -77,7 +77,8 @@ pub struct Party {
     reload: Reload,
     notices: Receiver<Notice>,
     commands: UnboundedSender<Input>,
-    asked: bool,
+    /// Whether the party was told that the caller waits for a round, and for which tag.
+    asked: Option<Option<u64>>,
     /// The round that the caller got last.
     handed: Option<u64>,
     over: bool,
@@ -205,7 +206,7 @@ impl Party {
             reload: Reload::of(side),
             notices,
             commands,
-            asked: false,
+            asked: None,
             handed: None,
             over: false,
             failed: None,
@@ -269,6 +270,16 @@ impl Party {
     /// # Errors
     /// Those of [`Party::next_round`].
     pub fn wait_round(&mut self, timeout: Duration) -> Result<NextRound, NetError> {
+        self.wait_tag(None, timeout)
+    }
+
+    /// The same for a round with this tag, where the host of the job gives its rounds tags: rounds of earlier tags are passed
+    /// over. With `None` it is any round.
+    ///
+    /// # Errors
+    /// Those of [`Party::next_round`]. [`NextRound::Refused`] with [`JobError::OtherTag`](crate::JobError::OtherTag) where a
+    /// round of a later tag is offered, or one without a tag.
+    pub fn wait_tag(&mut self, tag: Option<u64>, timeout: Duration) -> Result<NextRound, NetError> {
         let until = Instant::now() + timeout;
         if self.over {
             return Ok(NextRound::JobDone);
@@ -276,13 +287,13 @@ impl Party {
         if let Some(reason) = self.failed.clone() {
             return Err(NetError::Ended { reason });
         }
-        if !self.asked {
-            self.asked = true;
+        if self.asked != Some(tag) {
+            self.asked = Some(tag);
             // Whoever asks for the next round wants no more of the one before.
             if let Some(number) = self.handed.take() {
                 let _ = self.commands.send(Input::Took(number));
             }
-            let _ = self.commands.send(Input::WantRound);
+            self.want(tag);
         }
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -290,16 +301,21 @@ impl Party {
                 Ok(Notice::Round(mut round)) => match round.over_already() {
                     Some(error) => {
                         debug!(round = round.number(), %error, "over before it was looked at");
-                        let _ = self.commands.send(Input::WantRound);
+                        self.want(tag);
+                    }
+                    // It came when the caller waited for another one.
+                    None if tag.is_some() && round.tag() != tag => {
+                        drop(round);
+                        self.want(tag);
                     }
                     None => {
-                        self.asked = false;
+                        self.asked = None;
                         self.handed = Some(round.number());
                         return Ok(NextRound::Round(round));
                     }
                 },
                 Ok(Notice::Refused(error)) => {
-                    self.asked = false;
+                    self.asked = None;
                     return Ok(NextRound::Refused(error));
                 }
                 Ok(Notice::JobDone(model, reason)) => {
@@ -316,6 +332,12 @@ impl Party {
                 Err(RecvTimeoutError::Disconnected) => return Err(NetError::Left),
             }
         }
+    }
+
+    fn want(&self, tag: Option<u64>) {
+        let _ = self
+            .commands
+            .send(tag.map_or(Input::WantRound, Input::WantTag));
     }
 
     /// Leaves the job, and tells the coordinator why. Waits until the coordinator has been told, at most two seconds. A

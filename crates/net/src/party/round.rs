@@ -79,6 +79,11 @@ impl RoundHandle {
         &self.begun.model
     }
 
+    /// The step of the host that began the round; `None` where no host chose one.
+    pub fn tag(&self) -> Option<u64> {
+        self.begun.tag
+    }
+
     /// The certified parties of the round, by name.
     pub fn parties(&self) -> &[String] {
         &self.begun.parties
@@ -242,6 +247,7 @@ mod tests {
                 number: 1,
                 model: Model::initial(&job),
                 parties: Vec::new(),
+                tag: None,
                 needs_update,
             };
             let (told, results) = std::sync::mpsc::channel();

@@ -171,6 +171,7 @@ fn a_job_is_added_while_another_one_runs() {
         },
         initial_model: None,
         results: None,
+        hosted: false,
     };
     let control = coordinator.control();
     coordinator.block_on(control.add(added("more"))).unwrap();

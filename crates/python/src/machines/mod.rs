@@ -2,6 +2,7 @@
 //!
 //! They take and give whole frames as bytes. Everything that they do is done when a call returns, without the GIL.
 
+mod desk;
 mod events;
 mod party;
 mod server;

@@ -176,10 +176,10 @@ impl PartyMachine {
         read.map_err(|error: JobError| error.into_py_err(py))
     }
 
-    /// The caller waits for a round.
-    fn want_round(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+    /// The caller waits for a round, of this tag or of any.
+    fn want_round(&self, py: Python<'_>, tag: Option<u64>, now: f64, wall: f64) -> PyResult<()> {
         self.home.check(py, MACHINE)?;
-        self.give(py, Input::WantRound, now, wall)
+        self.give(py, tag.map_or(Input::WantRound, Input::WantTag), now, wall)
     }
 
     /// Checks the update and hands a copy of it over.

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::{Now, Time};
-use blindsum_job::frames::of_coordinator;
-use blindsum_job::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
+use blindsum_job::calls::{CallEnd, CallError, CallId};
 use blindsum_job::server::{
     Choice, Effect, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
 };
@@ -16,12 +15,13 @@ use blindsum_job::{JobError, Model, chunks, seconds};
 use blindsum_net::{Room, Task};
 use blindsum_protocol::{InitialModel, Job};
 use bytes::Bytes;
-use prost::Message as _;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 
+use super::desk::{Connection, Desk, Event};
 use super::{MACHINE, clocks};
+use crate::calls::{call_end, read_call};
 use crate::coordinator::text;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
@@ -31,9 +31,6 @@ use crate::spec::read_job;
 use crate::system::entropy;
 use crate::vectors::read_model;
 use crate::wait::locked;
-
-/// The largest frame of a party, in bytes: a chunk, and what names it.
-const LARGEST_FRAME: usize = chunks::CHUNK + 4096;
 
 /// How long a coordinator waits, and for what, as Python writes it.
 #[derive(Deserialize)]
@@ -56,28 +53,6 @@ pub struct ServerMachine {
     desk: Mutex<Desk>,
 }
 
-/// The machine, and what lies between it and whoever carries its frames.
-struct Desk {
-    machine: JobServer,
-    connections: BTreeMap<LinkId, Connection>,
-    /// The number of the latest connection.
-    latest: u64,
-    leaving: Vec<(u64, Bytes)>,
-    events: Vec<Event>,
-}
-
-/// One connection, and the bytes that went over it.
-struct Connection {
-    session: Session,
-    count: Arc<Count>,
-}
-
-/// What a coordinator tells.
-enum Event {
-    LinkEnded(u64, String),
-    JobOver(Result<(), JobError>),
-}
-
 #[pymethods]
 impl ServerMachine {
     /// A job that begins, or goes on from its store.
@@ -91,6 +66,7 @@ impl ServerMachine {
         store: Option<&[u8]>,
         model: Option<&Bound<'_, PyAny>>,
         waits: &str,
+        hosted: bool,
         now: f64,
         wall: f64,
     ) -> PyResult<Self> {
@@ -136,6 +112,7 @@ impl ServerMachine {
                 choice: Choice::First,
                 change: 1,
             },
+            hosted,
         };
         let (now, entropy) = (clocks(py, now, wall)?, entropy()?);
         let desk = released(py, || {
@@ -143,6 +120,8 @@ impl ServerMachine {
                 machine: JobServer::open(parts, now, entropy)?,
                 connections: BTreeMap::new(),
                 latest: 0,
+                calls: 0,
+                taken: None,
                 leaving: Vec::new(),
                 events: Vec::new(),
             };
@@ -230,6 +209,63 @@ impl ServerMachine {
         Ok(())
     }
 
+    /// The host begins a round.
+    #[allow(clippy::too_many_arguments)]
+    fn begin(
+        &self,
+        py: Python<'_>,
+        parties: Vec<String>,
+        model: Option<&Bound<'_, PyAny>>,
+        tag: Option<u64>,
+        join_within: Option<f64>,
+        deadline: Option<f64>,
+        now: f64,
+        wall: f64,
+    ) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
+        let now = clocks(py, now, wall)?;
+        let call = read_call(tag, parties, model, join_within, deadline)?;
+        let taken = released(py, || {
+            let mut desk = locked(&self.desk);
+            desk.calls += 1;
+            let id = CallId(desk.calls);
+            desk.give(Input::Call { id, call }, now);
+            let job = self.job.spec().job.clone();
+            let stopping = CallError::Stopping { job };
+            desk.taken.take().unwrap_or(Err(stopping))
+        });
+        taken.or_raise(py)
+    }
+
+    /// The host knows that a party of its round has failed.
+    fn report_failed(
+        &self,
+        py: Python<'_>,
+        party: &str,
+        reason: String,
+        now: f64,
+        wall: f64,
+    ) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
+        let now = clocks(py, now, wall)?;
+        let name = party.into();
+        let failed = Input::PartyFailed { name, reason };
+        released(py, || locked(&self.desk).give(failed, now));
+        Ok(())
+    }
+
+    /// The host wants no result of its round any more.
+    fn call_off(&self, py: Python<'_>, reason: String, now: f64, wall: f64) -> PyResult<()> {
+        self.home.check(py, MACHINE)?;
+        let now = clocks(py, now, wall)?;
+        released(py, || {
+            let mut desk = locked(&self.desk);
+            let id = CallId(desk.calls);
+            desk.give(Input::CallOff { id, reason }, now);
+        });
+        Ok(())
+    }
+
     /// The coordinator stops: everybody is told.
     fn stop(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
         self.home.check(py, MACHINE)?;
@@ -277,7 +313,9 @@ impl ServerMachine {
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.home.check(py, MACHINE)?;
         let events = std::mem::take(&mut locked(&self.desk).events).into_iter();
+        let fits = self.job.encoding().sums_fit_64_bits();
         let event = |event| match event {
+            Event::CallEnded(end) => called(py, end, fits),
             Event::LinkEnded(link, reason) => instance!(py, "blindsum.machines", "LinkEnded",
                 link: link, reason: reason),
             Event::JobOver(result) => {
@@ -291,138 +329,16 @@ impl ServerMachine {
     }
 }
 
-impl Desk {
-    fn give(&mut self, input: Input, now: Now) {
-        self.machine.handle(now, input);
-        self.carry_out(now);
-    }
-
-    fn receive(&mut self, link: LinkId, bytes: &[u8], now: Now) {
-        let Some(connection) = self.connections.get(&link) else {
-            return;
-        };
-        connection.count.came(bytes.len());
-        match read_frame(bytes) {
-            Ok(frame) => self.hear(link, frame, now),
-            Err(refused) => self.end(link, refused, now),
-        }
-    }
-
-    fn hear(&mut self, link: LinkId, frame: PartyFrame, now: Now) {
-        let gate = self.machine.gate();
-        let Some(connection) = self.connections.get_mut(&link) else {
-            return;
-        };
-        match connection.session.hear(&gate, frame) {
-            Ok(None) => {}
-            Ok(Some(input)) => self.give(input, now),
-            Err(refused) => self.end(link, refused, now),
-        }
-    }
-
-    /// The party is let in; what it said meanwhile is heard.
-    fn admit(&mut self, link: LinkId, now: Now) {
-        let connection = self.connections.get_mut(&link);
-        let waiting = connection.map(|connection| connection.session.admit());
-        for frame in waiting.unwrap_or_default() {
-            self.hear(link, frame, now);
-        }
-    }
-
-    /// A connection has ended; whoever carries it hears so, where it was the coordinator that ended it.
-    fn lost(&mut self, link: LinkId, reason: String, returns: bool, now: Now) {
-        let Some(Connection { session, .. }) = self.connections.remove(&link) else {
-            return;
-        };
-        if !returns {
-            self.events.push(Event::LinkEnded(link.0, reason.clone()));
-        }
-        if session.is_known() {
-            let lost = Input::Lost {
-                link,
-                reason,
-                returns,
-            };
-            self.give(lost, now);
-        }
-    }
-
-    /// Does what the machine asks for, until it waits for somebody else.
-    fn carry_out(&mut self, now: Now) {
-        while let Some(effect) = self.machine.poll() {
-            match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.machine.worked(now, ticket);
-                }
-                Effect::Admit(link) => self.admit(link, now),
-                Effect::Send(link, say) => self.say(link, say, now),
-                Effect::Refuse(link, last) => {
-                    let reason = last.reason.clone();
-                    self.send(link, &last.into());
-                    self.connections.remove(&link);
-                    self.events.push(Event::LinkEnded(link.0, reason));
-                }
-                Effect::Close(link, last) => self.end(link, last, now),
-                Effect::Cut(link, last) => {
-                    self.leaving.retain(|(of, _)| *of != link.0);
-                    self.end(link, last, now);
-                }
-                // It is the caller who knows which of its connections live.
-                // It gives no orders.
-                Effect::Lease(_) | Effect::Ordered { .. } => {}
-                // A transport of the caller's own has no lines between servers.
-                Effect::Letter { to, .. } => {
-                    let reason = "there is no line to it".into();
-                    let lost = Input::LineLost { to, reason };
-                    self.machine.handle(now, lost);
-                }
-                Effect::Over(result) => self.events.push(Event::JobOver(result)),
-            }
-        }
-    }
-
-    fn end(&mut self, link: LinkId, last: Refused, now: Now) {
-        let reason = last.reason.clone();
-        self.send(link, &last.into());
-        self.lost(link, reason, false, now);
-    }
-
-    fn say(&mut self, link: LinkId, say: Say, now: Now) {
-        let round = match &say {
-            Say::Message { round, .. } => *round,
-            Say::Shared(frame) => return self.send_bytes(link, frame.encoded().clone()),
-            Say::Frame(_) | Say::Model { .. } => 0,
-        };
-        match of_coordinator(say) {
-            Ok(frames) => frames.iter().for_each(|frame| self.send(link, frame)),
-            Err(error) => {
-                let reason = error.to_string();
-                self.give(Input::Unreadable { round, reason }, now);
-            }
-        }
-    }
-
-    fn send(&mut self, link: LinkId, frame: &CoordinatorFrame) {
-        self.send_bytes(link, frame.encode_to_vec().into());
-    }
-
-    fn send_bytes(&mut self, link: LinkId, bytes: Bytes) {
-        if let Some(connection) = self.connections.get(&link) {
-            connection.count.sent(bytes.len());
-            self.leaving.push((link.0, bytes));
-        }
-    }
-}
-
-fn read_frame(bytes: &[u8]) -> Result<PartyFrame, Refused> {
-    let wrong = |reason: String| Refused::new(RefusalCode::RefusalBadFrame, reason);
-    if bytes.len() > LARGEST_FRAME {
-        let length = bytes.len();
-        return Err(wrong(format!(
-            "a frame of {length} bytes, more than {LARGEST_FRAME}"
-        )));
-    }
-    PartyFrame::decode(bytes).map_err(|error| wrong(format!("a frame: {error}")))
+/// How a round ended that the host began, as `blindsum.machines.RoundOver`.
+fn called(py: Python<'_>, end: CallEnd, fits: bool) -> PyResult<Bound<'_, PyAny>> {
+    let (tag, is_sum) = match &end {
+        CallEnd::Sum(sum) => (sum.tag, true),
+        CallEnd::Lost(lost) => (lost.tag, false),
+    };
+    let end = Some(call_end(py, end, fits)?);
+    let (result, error) = match is_sum {
+        true => (end, None),
+        false => (None, end),
+    };
+    instance!(py, "blindsum.machines", "RoundOver", tag: tag, result: result, error: error)
 }

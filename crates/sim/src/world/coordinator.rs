@@ -113,6 +113,7 @@ impl World {
             results: self.learnt.results(ServerIndex::ALL[0]),
             shelves: Arc::new(MemoryShelves),
             settings: SETTINGS,
+            hosted: false,
         };
         self.open_leases();
         let number = u64::from(self.server.life);
@@ -183,7 +184,10 @@ impl World {
                 return Err(self.broken(format!("P5: the job fails: {error}")));
             }
             // Nobody gives orders.
-            Effect::Ordered { .. } | Effect::Over(_) => {}
+            Effect::Ordered { .. }
+            | Effect::Called { .. }
+            | Effect::CallEnded { .. }
+            | Effect::Over(_) => {}
         }
         Ok(())
     }

@@ -80,6 +80,8 @@ impl Ensemble {
                 }
                 server::Effect::Admit(_)
                 | server::Effect::Lease(_)
+                | server::Effect::Called { .. }
+                | server::Effect::CallEnded { .. }
                 | server::Effect::Ordered { .. } => {}
                 server::Effect::Send(link, say) => {
                     for mut frame in frames(say) {

@@ -268,6 +268,8 @@ impl World {
                 }
                 server::Effect::Admit(_)
                 | server::Effect::Lease(_)
+                | server::Effect::Called { .. }
+                | server::Effect::CallEnded { .. }
                 | server::Effect::Ordered { .. } => {}
                 server::Effect::Letter { to, .. } => panic!("a letter to {to}"),
                 server::Effect::Over(result) => result.unwrap(),
@@ -414,6 +416,7 @@ fn coordinate(
             choice: server::Choice::First,
             change: 1,
         },
+        hosted: false,
     };
     JobServer::open(parts, now, [0; 32]).unwrap()
 }

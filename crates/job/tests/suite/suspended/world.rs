@@ -127,6 +127,7 @@ impl World {
                 choice: blindsum_job::server::Choice::First,
                 change: 1,
             },
+            hosted: false,
         };
         let server = JobServer::open(parts, now, [1; 32]).unwrap();
         let down = (0..hosts.len()).map(|party| (party, None, Message::Connect));
@@ -371,7 +372,10 @@ impl World {
                     self.lost(link);
                 }
                 Effect::Letter { to, .. } => panic!("a letter to {to}"),
-                Effect::Lease(_) | Effect::Ordered { .. } => {}
+                Effect::Lease(_)
+                | Effect::Called { .. }
+                | Effect::CallEnded { .. }
+                | Effect::Ordered { .. } => {}
                 Effect::Over(result) => result.unwrap(),
                 Effect::Admit(link) => self.admit(link),
             }

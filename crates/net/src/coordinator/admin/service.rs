@@ -95,6 +95,7 @@ impl Admin for Service {
             spec,
             initial_model: None,
             results: None,
+            hosted: false,
         });
         let outcome = added.await.map_err(|error| error.to_string());
         let is_configured = self.control.configures(&job).await;

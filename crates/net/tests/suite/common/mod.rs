@@ -296,6 +296,7 @@ pub fn config(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Config {
         spec,
         initial_model: None,
         results: None,
+        hosted: false,
     };
     Config {
         listen: "127.0.0.1:0".into(),

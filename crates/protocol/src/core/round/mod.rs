@@ -44,6 +44,8 @@ pub struct Round {
     key_context: Context,
     encoding: Arc<Encoding>,
     plan: Plan,
+    /// The step of the host that called the round, where a host chose one.
+    tag: Option<u64>,
     /// How many sums the model has that the round starts from; none where that is not known.
     sums_before: Option<u64>,
     /// What this process, if it is a server that opens results, knows of earlier ones.
@@ -129,9 +131,26 @@ impl Round {
             roster,
             context,
             key_context: context,
+            tag: None,
             sums_before: None,
             machines: OnceLock::new(),
         })
+    }
+
+    /// The same round for this step of a host; none leaves it as it is. The context becomes `H("blindsum tag"; context, tag)`, the tag as 8 bytes,
+    /// big-endian: parties that were told different steps derive different keys. The bounds of
+    /// [`with_clips`](Self::with_clips) come after it.
+    #[must_use]
+    pub fn with_tag(mut self, tag: Option<u64>) -> Self {
+        let Some(tag) = tag else {
+            return self;
+        };
+        let parts: [&[u8]; 2] = [&self.context.0, &tag.to_be_bytes()];
+        self.context = Context(kdf::hash("blindsum tag", &parts));
+        self.key_context = self.context;
+        self.tag = Some(tag);
+        self.machines = OnceLock::new();
+        self
     }
 
     /// The same round with other clipping bounds, one for each tensor, found from earlier rounds. If they differ from
@@ -315,6 +334,11 @@ impl Round {
     /// The numbers of neighbours, shares and words in a polynomial; all 0 in a key set-up.
     pub fn numbers(&self) -> Numbers {
         self.numbers
+    }
+
+    /// The step of the host that called the round; none where no host chose one.
+    pub fn tag(&self) -> Option<u64> {
+        self.tag
     }
 
     /// The parties, in order.

@@ -1,0 +1,120 @@
+//! How a party comes to the model that a round starts from: it has it, or asks the coordinator for it.
+
+use blindsum_protocol::ModelUpdate;
+use tracing::debug;
+
+use super::member::Member;
+use crate::chunks::{Assembly, Pushed};
+use crate::error::wrong;
+use crate::pb;
+use crate::{JobError, Model, model_len, sealed_len};
+
+impl Member {
+    /// Whether this model is here, as the one that a job begins with is wherever it was not given.
+    pub(super) fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
+        self.check_not_older(name)
+            .and_then(|()| self.check_zeros(name))?;
+        if self.model.as_ref().is_some_and(|model| model.is(name)) {
+            return Ok(true);
+        }
+        let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
+        if name.version > 0 {
+            return Ok(false);
+        }
+        let own = Model::initial(job);
+        let begins = own.is(name);
+        if begins {
+            self.model = Some(own);
+        }
+        Ok(begins)
+    }
+
+    /// Whether this model is here; it is asked for where it is not.
+    pub(super) fn have_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
+        if self.has_model(name)? {
+            return Ok(true);
+        }
+        let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
+        let (got, dim) = (name.dim, job.spec().dim);
+        // A job that keeps no model has one without coordinates, which gets other names where sums are hidden.
+        let has_none = got == 0 && job.spec().model_update == ModelUpdate::Nothing;
+        if got != dim && !has_none {
+            return Err(wrong(format!("a model of {got} coordinates, dim is {dim}")));
+        }
+        if self
+            .requested
+            .as_ref()
+            .is_none_or(|(asked, _)| asked != name)
+        {
+            debug!(party = %self.identity.name, version = name.version, "asking for the model");
+            self.requested = Some((name.clone(), None));
+            let version = name.version;
+            self.send(pb::ModelRequest { version });
+        }
+        Ok(false)
+    }
+
+    pub(super) async fn model_chunk(&mut self, chunk: pb::ModelChunk) -> Result<(), JobError> {
+        let Some((name, assembly)) = self.requested.take() else {
+            return Ok(());
+        };
+        if chunk.version != name.version {
+            self.requested = Some((name, assembly));
+            return Ok(());
+        }
+        let assembly = match assembly {
+            Some(assembly) => assembly,
+            None => {
+                let job = self.job.as_deref().ok_or_else(|| wrong("no Welcome"))?;
+                let length = model_len(job, name.dim);
+                let limit = match self.comes_sealed(&name) {
+                    true => sealed_len(length),
+                    false => length,
+                };
+                Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
+            }
+        };
+        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
+        match pushed.map_err(|e| wrong(format!("model: {e}")))? {
+            Pushed::Part(assembly) => {
+                self.requested = Some((name, Some(assembly)));
+                self.put_off_farewell();
+                Ok(())
+            }
+            Pushed::Whole(bytes) => {
+                let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
+                self.model = Some(match self.comes_sealed(&name) {
+                    true => match self.open_model(name, bytes).await? {
+                        Some(model) => model,
+                        // Perhaps the others have another key by now: it comes to whoever is ready.
+                        None => return self.try_ready().await,
+                    },
+                    false => {
+                        let read =
+                            move || Model::from_bytes(&job, name.version, &bytes, &name.hash);
+                        self.hand.work(read).await??
+                    }
+                });
+                self.unopened = None;
+                self.tell_model().await
+            }
+        }
+    }
+
+    /// The model has come: the party is ready with it, also where it was ready without it before.
+    async fn tell_model(&mut self) -> Result<(), JobError> {
+        match self
+            .ready
+            .as_mut()
+            .filter(|pledge| pledge.ready.lacks_model)
+        {
+            None => self.try_ready().await,
+            Some(pledge) => {
+                pledge.ready.lacks_model = false;
+                let ready = pledge.ready.clone();
+                self.send(ready);
+                Ok(())
+            }
+        }
+    }
+}

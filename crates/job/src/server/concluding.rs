@@ -1,0 +1,146 @@
+//! The end of a round at the coordinator: with a result, which is stored before anybody is told, or without one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blindsum_encode::EncodeError;
+use blindsum_protocol::{Outcome, Outgoing, Round, RoundKind, Seat};
+use tracing::info;
+
+use super::finished::finish;
+use super::{Halt, Lead};
+use crate::Model;
+use crate::pb;
+use crate::report::{RoundReport, RoundState};
+use crate::store::Ending;
+
+impl Lead {
+    /// The sum is there: the mean, the next model, the record, and then the news.
+    pub(super) async fn finish_round(
+        &mut self,
+        round: &Arc<Round>,
+        stage: u8,
+        outcome: Outcome,
+        messages: Vec<(Seat, Outgoing)>,
+    ) -> Result<(), Halt> {
+        let (of, model) = (round.clone(), self.model.clone());
+        // All are told the same, and none of it is passed on from a shelf.
+        let message = messages.first().map(|(_, message)| message.head.clone());
+        let told = message.clone().unwrap_or_default();
+        let has_integers = self.parts.job.spec().encoding.integer_bits().is_some();
+        let wanted = self.parts.results.is_some() || (self.is_hosted() && has_integers);
+        let finished = (self.hand).work(move || finish(&of, &model, outcome, &told, wanted));
+        let mut finished = finished.await?.map_err(|error| match error {
+            EncodeError::Model { .. } => Halt::Aborted(error.to_string()),
+            other => Halt::Aborted(format!("no honest parties can have this sum: {other}")),
+        })?;
+        let mean = finished.mean.take().filter(|_| self.is_hosted());
+        let learnt = match finished.learnt.take() {
+            Some(learnt) => Some(self.keep_result(round.number(), learnt).await?),
+            None => None,
+        };
+        for member in round.roster().members() {
+            self.settle(&member.name);
+            self.conduct.kept(&member.name);
+        }
+        self.found_out(round.number(), &finished.outcome.faults)
+            .await;
+        self.count_down(&messages);
+        let Some(running) = &mut self.running else {
+            return Err(Halt::Aborted("the round has no parties".into()));
+        };
+        running.finished(&finished, self.hand.unix_millis());
+        let mut report = running.report.clone();
+        let survivors = match round.kind() {
+            RoundKind::KeySetup => BTreeMap::new(),
+            RoundKind::Sum => {
+                let survivors = finished.outcome.survivors.iter();
+                let survivors = survivors.map(|party| (running.name(party).clone(), false));
+                survivors.collect()
+            }
+        };
+        let ending = Ending {
+            start: running.start().clone(),
+            stage,
+            message: message.unwrap_or_default(),
+            done: pb::RoundDone {
+                round: round.number(),
+                model: Some(finished.model.name()),
+                result: finished.result,
+            },
+            survivors,
+        };
+        report.best = self.best_after(&report);
+        self.record(&report, &finished.model, &ending).await?;
+        self.best.clone_from(&report.best);
+        self.set_model(finished.model, finished.bytes);
+        self.rounds_done += u64::from(round.kind() == RoundKind::Sum);
+        self.done_here += 1;
+        self.board.count(|totals| totals.done(&report));
+        let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
+        let addressed = addressed.collect();
+        self.tell_end(ending, &addressed);
+        if round.kind() == RoundKind::Sum {
+            self.result_counts(round.number()).await;
+        }
+        self.end_for_servers(round.number(), "it has a result", true);
+        info!(job = %self.name, round = round.number(), survivors = report.survivors.len(),
+            parties = report.parties.len(), model = self.model.version(),
+            ms = (report.seconds * 1000.0) as u64, "round done");
+        self.call_has_sum(&report, mean, learnt);
+        self.publish(Some(report));
+        Ok(())
+    }
+
+    /// Writes down that the round counts, with all that follows from it, before anybody is told.
+    async fn record(
+        &self,
+        report: &RoundReport,
+        model: &Model,
+        ending: &Ending,
+    ) -> Result<(), Halt> {
+        let changed = model.version() != self.model.version();
+        let model = changed.then(|| model.clone());
+        let (report, ending) = (report.clone(), ending.clone());
+        self.stored(move |store, job| {
+            let ending = (!report.key_setup).then_some(&ending);
+            store.end_round(job, &report, model.as_ref(), ending)
+        })
+        .await
+    }
+
+    /// The round ends without a result: it is recorded, and everybody is told.
+    pub(super) async fn abort(
+        &mut self,
+        mut report: RoundReport,
+        reason: &str,
+    ) -> Result<(), Halt> {
+        let number = report.number;
+        self.log_aborted(number, reason);
+        for name in report.parties.clone() {
+            self.settle(&name);
+        }
+        if let Some(running) = self.running.take_if(|running| running.number() == number) {
+            self.conduct.left(&running.gone(), self.begun);
+            report.wire = running.report.wire;
+        }
+        report.state = RoundState::Aborted;
+        report.reason = reason.into();
+        report.seconds = report.elapsed(self.hand.unix_millis());
+        self.call_has_none(&report);
+        for (_, member) in self.members.iter().filter(|(name, _)| self.is_called(name)) {
+            let frame = pb::RoundAborted {
+                round: number,
+                only_you: false,
+                reason: reason.into(),
+                counted: false,
+                unknown: false,
+            };
+            member.link.frame(frame.into());
+        }
+        self.end_for_servers(number, reason, false);
+        self.publish(Some(report.clone()));
+        self.stored(move |store, job| store.end_round(job, &report, None, None))
+            .await
+    }
+}

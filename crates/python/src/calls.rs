@@ -1,0 +1,169 @@
+//! Rounds that a program begins which runs a coordinator.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+
+use blindsum_job::calls::{Call, CallEnd, CallError, CallLost, CallSum};
+use blindsum_job::report::MetricReport;
+use blindsum_net::coordinator::{CallControl, PendingCall};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use tokio::runtime::Handle;
+
+use crate::errors::{IntoPyErr, raise};
+use crate::gil::released;
+use crate::party::duration;
+use crate::process::Home;
+use crate::results::{instance, read_only};
+use crate::vectors::{read_model, sums_array};
+use crate::wait::{locked, patiently};
+
+/// What it is called in errors.
+const ROUND: &str = "round";
+
+/// A call as Python gives it.
+pub fn read_call(
+    tag: Option<u64>,
+    parties: Vec<String>,
+    model: Option<&Bound<'_, PyAny>>,
+    join_within: Option<f64>,
+    deadline: Option<f64>,
+) -> PyResult<Call> {
+    Ok(Call {
+        tag,
+        parties,
+        model: model.map(read_model).transpose()?,
+        join_within,
+        deadline,
+    })
+}
+
+impl IntoPyErr for CallError {
+    fn into_py_err(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Value {
+                field: "model",
+                rule,
+            } => raise(py, "InputError", (format!("model: {rule}"),)),
+            Self::Value { field, rule } => raise(py, "ConfigError", (field, rule)),
+            other => raise(py, "CallError", (other.code(), other.to_string())),
+        }
+    }
+}
+
+/// What came of a call: a `blindsum.HostedResult`, or the exception `blindsum.RoundLost`.
+pub fn call_end(py: Python<'_>, end: CallEnd, fits: bool) -> PyResult<Bound<'_, PyAny>> {
+    match end {
+        CallEnd::Sum(sum) => call_sum(py, *sum, fits),
+        CallEnd::Lost(lost) => {
+            let CallLost {
+                tag,
+                round,
+                reason,
+                lost,
+            } = lost;
+            let error = raise(py, "RoundLost", (round, reason, tag, lost));
+            Ok(error.into_value(py).into_bound(py).into_any())
+        }
+    }
+}
+
+fn call_sum(py: Python<'_>, sum: CallSum, fits: bool) -> PyResult<Bound<'_, PyAny>> {
+    let exact = sum
+        .sums
+        .map(|sums| sums_array(py, sums, fits))
+        .transpose()?;
+    let (values, shares) = (PyDict::new(py), PyDict::new(py));
+    for (name, MetricReport { value, share, .. }) in sum.metrics {
+        values.set_item(&name, value)?;
+        shares.set_item(&name, share)?;
+    }
+    instance!(py, "blindsum.hosted", "HostedResult",
+        number: sum.round,
+        tag: sum.tag,
+        mean: sum.mean.map(|mean| read_only(py, &mean)),
+        sum: exact,
+        total_weight: sum.total_weight,
+        survivors: PyTuple::new(py, sum.survivors)?,
+        lost: sum.lost,
+        metrics: values,
+        reported: shares,
+        model_version: sum.model_version,
+        result: sum.result,
+        seconds: sum.seconds,
+    )
+}
+
+/// A round that was called. Its methods may be called from several threads.
+#[pyclass(frozen, module = "blindsum._native")]
+pub struct PendingRound {
+    ended: Mutex<Receiver<CallEnd>>,
+    control: CallControl,
+    runtime: Handle,
+    fits: bool,
+    home: Home,
+}
+
+impl PendingRound {
+    /// One whose end is heard on this runtime. Sums of the job fit into 64 bits, or not.
+    pub fn new(mut pending: PendingCall, runtime: Handle, fits: bool) -> Self {
+        let (sender, ended) = channel();
+        let control = pending.control();
+        runtime.spawn(async move {
+            if let Some(end) = pending.end().await {
+                // Perhaps nobody wants to hear it.
+                let _ = sender.send(end);
+            }
+        });
+        Self {
+            ended: Mutex::new(ended),
+            control,
+            runtime,
+            fits,
+            home: Home::here(),
+        }
+    }
+}
+
+#[pymethods]
+impl PendingRound {
+    /// What came of the round, once; `None` where it goes on.
+    fn end<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.home.check(py, ROUND)?;
+        let found = patiently(py, duration(timeout), |at_most| {
+            match locked(&self.ended).recv_timeout(at_most) {
+                Ok(end) => Some(Some(end)),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(None),
+            }
+        })?;
+        match found {
+            None => Ok(None),
+            Some(Some(end)) => call_end(py, end, self.fits).map(Some),
+            Some(None) => {
+                let text = "the coordinator has ended, and what came of the round is not known here; its store knows";
+                Err(raise(py, "SessionClosedError", (text,)))
+            }
+        }
+    }
+
+    /// The host knows that a party has failed.
+    fn report_failed(&self, py: Python<'_>, party: &str, reason: &str) -> PyResult<()> {
+        self.home.check(py, ROUND)?;
+        let said = self.control.report_failed(party, reason);
+        released(py, || self.runtime.block_on(said));
+        Ok(())
+    }
+
+    /// The host wants no result any more.
+    fn call_off(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
+        self.home.check(py, ROUND)?;
+        let said = self.control.call_off(reason);
+        released(py, || self.runtime.block_on(said));
+        Ok(())
+    }
+}

@@ -1,0 +1,304 @@
+"""Rounds that a program of yours begins: the coordinator's part of a framework, or of a loop of your own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from blindsum import _native, checks
+from blindsum.display import Shown, names_text
+from blindsum.equality import Comparable
+from blindsum.errors import ConfigError, InputError, RoundLost, WaitTimeoutError
+from blindsum.metrics_text import metrics_text
+from blindsum.spec import JobSpec
+
+if TYPE_CHECKING:
+    # As in the module coordinator: NumPy takes as much memory as the rest.
+    from blindsum.arrays import Sums
+    from blindsum.rounds import Array
+
+MOST_TAG = 2**63 - 1
+"""The largest tag of a round."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HostedResult(Comparable, Shown):
+    """The result of a round that a host began, as its coordinator learns it.
+
+    Attributes
+    ----------
+    number : int
+        The round's number; no number comes twice in a job.
+    tag : int or None
+        The tag that the host gave the round.
+    mean : numpy.ndarray or None
+        The weighted mean of the survivors' updates, read-only, shape ``(dim,)``, the same as that of the
+        parties (:attr:`RoundResult.mean`). ``None`` where only the parties learn it
+        (:attr:`JobSpec.hides_sum`): let one of them send it.
+    sum : numpy.ndarray or None
+        For integers the exact weighted sum, as :attr:`RoundResult.sum`; ``None`` for floats, and where only
+        the parties learn it.
+    total_weight : int or None
+        The sum of the survivors' weights; ``None`` where only the parties learn it.
+    survivors : tuple of str
+        Names of the parties whose updates are in the mean.
+    lost : mapping of str to str
+        The other parties that the host named, with the reasons.
+    metrics : mapping of str to float or None
+        The metrics of the job, as :attr:`RoundResult.metrics`; empty where only the parties learn them.
+    reported : mapping of str to float
+        The share of the survivors' weight that each of these means is of, from 0 to 1.
+    model_version : int
+        The version of the job's model after the round.
+    result : str
+        The name of the result, 64 hexadecimal digits: parties with this result have the same
+        (:attr:`RoundResult.result`).
+    seconds : float
+        From the offer of the round to its result.
+    """
+
+    number: int
+    tag: int | None
+    mean: Array | None
+    sum: Sums | None
+    total_weight: int | None
+    survivors: tuple[str, ...]
+    lost: Mapping[str, str]
+    metrics: Mapping[str, float | None]
+    reported: Mapping[str, float]
+    model_version: int
+    result: str
+    seconds: float
+
+    def _shown(self) -> dict[str, object]:
+        metrics = {
+            name: {"value": value, "share": self.reported[name]} for name, value in self.metrics.items()
+        }
+        mean = None if self.mean is None else f"{self.mean.size} coordinates, {self.mean.dtype}"
+        return {
+            "round": self.number,
+            "tag": self.tag,
+            "survivors": names_text(self.survivors),
+            "lost": names_text(tuple(self.lost)) if self.lost else None,
+            "total weight": self.total_weight,
+            "metrics": metrics_text(metrics) or None,
+            "mean": mean or "known to the parties alone",
+            "result": self.result,
+        }
+
+
+class PendingRound(Shown):
+    """A round that :meth:`Coordinator.begin` began. Its methods may be called from several threads.
+
+    Attributes
+    ----------
+    tag : int or None
+        The tag that the host gave it.
+    parties : tuple of str
+        The parties that the host named.
+    """
+
+    def __init__(self, native: _native.PendingRound, parties: tuple[str, ...], tag: int | None) -> None:
+        self._native = native
+        self._end: HostedResult | RoundLost | None = None
+        self.parties = parties
+        self.tag = tag
+
+    def _shown(self) -> dict[str, object]:
+        state = "under way" if self._end is None else type(self._end).__name__
+        return {"tag": self.tag, "parties": names_text(self.parties), "state": state}
+
+    def result(self, timeout: float | None = None) -> HostedResult:
+        """Wait for the result. Later calls give the same again.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait at most. Without it the wait ends with the round, whose deadlines are those of the
+            job and of :meth:`Coordinator.begin`.
+
+        Raises
+        ------
+        blindsum.RoundLost
+            The round has no result; its ``lost`` names who was lost and why.
+        blindsum.WaitTimeoutError
+            ``timeout`` is over, and the round goes on; the call may be repeated.
+        blindsum.SessionClosedError
+            The coordinator has ended without a word on the round.
+        """
+        if self._end is None:
+            self._end = self._native.end(timeout)
+        if self._end is None:
+            raise WaitTimeoutError(
+                f"nothing came of the round within {timeout} s; it goes on: wait again, or call it off"
+            )
+        if isinstance(self._end, RoundLost):
+            raise self._end.with_traceback(None)
+        return self._end
+
+    def report_failed(self, party: str, reason: str = "") -> None:
+        """Tell the coordinator that a party has failed, as your framework has learnt.
+
+        Nobody waits for the party any more: at once the round goes on without it, or ends if too few are
+        left. Nothing happens if its update is in already, if it is not in the round, or once that has ended.
+
+        Parameters
+        ----------
+        party
+            Its name.
+        reason
+            Why, for people. It is in the report of the round, and the parties may hear it: it must not say
+            anything of data.
+        """
+        self._native.report_failed(checks.line("party", party), checks.line("reason", reason))
+
+    def call_off(self, reason: str = "its result is not wanted any more") -> None:
+        """End the round without a result, unless it has one: :meth:`result` raises :class:`RoundLost` then.
+
+        Parameters
+        ----------
+        reason
+            Why, for people; the parties hear it.
+        """
+        self._native.call_off(checks.line("reason", reason))
+
+
+class Hosting:
+    """What a coordinator of a job with ``hosted=True`` offers its host."""
+
+    _native: _native.Coordinator
+    _spec: JobSpec
+
+    def begin(
+        self,
+        parties: Iterable[str],
+        model: object = None,
+        *,
+        tag: int | None = None,
+        join_within: float | None = None,
+        deadline: float | None = None,
+    ) -> PendingRound:
+        """Begin a round of exactly these parties, and return at once; ``hosted=True`` is needed.
+
+        The coordinator waits for them and for nobody else: parties that are not named sit the round out, and
+        stay connected. A named party need not be here yet. One that leaves, refuses, or that
+        :meth:`PendingRound.report_failed` names is given up at once; one whose connection is lost after
+        ``reconnect_grace`` seconds, a limit. As soon as nobody is waited for the round begins, if enough are
+        ready, or is lost.
+
+        Parameters
+        ----------
+        parties
+            Their names: no fewer than a round of the job needs, and no more than ``parties`` of the job. Each
+            round may have others, and another number of them.
+        model
+            The model that the round starts from, ``dim`` floats; ``None`` goes on from the job's own. None
+            may be given where the job keeps no model (``model_update="none"``).
+        tag
+            A number of your own for the step, 0 to 2**63 - 1, as the round of your framework. The parties
+            hear it (:attr:`Round.tag`). A party that waits for one tag takes part in no round of another one
+            (:meth:`Session.aggregate`): who is late for step 3 is not counted in step 4. A lost round may be
+            begun again with the same tag.
+        join_within
+            Seconds in which the parties must come and be ready; ``None`` takes the job's ``join_deadline``.
+        deadline
+            Seconds after which the round ends, with a result or without; ``None`` leaves it to the deadlines
+            of the job.
+
+        Raises
+        ------
+        blindsum.ConfigError, blindsum.InputError
+            Names, a tag, times or a model that cannot be.
+        blindsum.CallError
+            No round can begin now: one is under way, the job is over or paused, or no host begins its rounds.
+        """
+        names = named(parties)
+        number = as_tag(tag)
+        start = None if model is None else given_model(model, self._spec)
+        within, until = as_time("join_within", join_within), as_time("deadline", deadline)
+        return PendingRound(self._native.begin(list(names), start, number, within, until), names, number)
+
+    def round(
+        self,
+        parties: Iterable[str],
+        model: object = None,
+        *,
+        tag: int | None = None,
+        join_within: float | None = None,
+        deadline: float | None = None,
+    ) -> HostedResult:
+        """Run a round of exactly these parties: :meth:`begin`, and wait for its result.
+
+        Raises
+        ------
+        blindsum.RoundLost
+            The round has no result; its ``lost`` names who was lost and why. The next one may begin at once,
+            also with the same tag.
+        blindsum.ConfigError, blindsum.InputError, blindsum.CallError, blindsum.SessionClosedError
+            As for :meth:`begin` and :meth:`PendingRound.result`.
+
+        Examples
+        --------
+        ::
+
+            with bs.Coordinator(spec, identity="agg", ca="pki", hosted=True) as coordinator:
+                for step in range(steps):
+                    result = coordinator.round(chosen(step), tag=step)
+                    model += result.mean
+        """
+        begun = self.begin(parties, model, tag=tag, join_within=join_within, deadline=deadline)
+        return begun.result()
+
+
+def named(parties: Iterable[str]) -> tuple[str, ...]:
+    """The names of parties, checked.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        Something else than texts.
+    """
+    if isinstance(parties, str):
+        raise ConfigError("parties", f"{parties!r} is one name: give a list of names")
+    return tuple(checks.line("parties", name) for name in parties)
+
+
+def as_tag(tag: object) -> int | None:
+    """The tag of a round, checked.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        No whole number from 0 to 2**63 - 1.
+    """
+    return None if tag is None else checks.setting("tag", tag, 0, MOST_TAG)
+
+
+def given_model(model: object, spec: JobSpec) -> object:
+    """The model that a host begins a round with, as a vector.
+
+    Raises
+    ------
+    blindsum.InputError
+        No vector of ``dim`` finite floats, or the job keeps no model.
+    """
+    if spec.model_update == "none":
+        raise InputError('model: the job keeps no model (model_update = "none"): give none')
+    from blindsum import arrays
+
+    start = arrays.as_vector(model, spec.dim, "model")
+    if (index := _native.first_not_finite(start)) is not None:
+        raise InputError(f"model: coordinate {index} is not a finite number", index)
+    return start
+
+
+def as_time(name: str, seconds: object) -> float | None:
+    """Seconds of a round, checked; ``None`` leaves them out.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        No number from 0 to a million.
+    """
+    return None if seconds is None else checks.seconds(name, seconds)
