@@ -272,6 +272,31 @@ def test_a_node_whose_training_fails_costs_no_deadline(place):
     rounds.end()
 
 
+def test_a_node_that_never_comes_is_not_waited_for_once_flower_says_so(place):
+    rounds = Rounds(Identity(place / "agg", place), "127.0.0.1:0", "")
+    spec = spec_of(1, join_deadline=600.0)
+    url = rounds.begin(spec)
+    nodes = [Node(place, url, spec, n, value=0.3) for n in (1, 2, 3)]
+    assert not rounds.wait(1)
+    assert not rounds.began
+    rounds.failed()
+    ended(*nodes)
+    assert rounds.wait(10)
+    assert rounds.result().survivors == ("node-1", "node-2", "node-3")
+    rounds.end()
+
+
+def test_a_round_to_which_too_few_come_does_not_begin(place):
+    rounds = Rounds(Identity(place / "agg", place), "127.0.0.1:0", "")
+    rounds.begin(spec_of(1, join_deadline=600.0))
+    for _ in range(4):
+        rounds.failed()
+    assert rounds.wait(10)
+    assert not rounds.began
+    assert "too few nodes came: 0 of 4" in rounds.result()
+    rounds.end()
+
+
 def test_an_update_of_one_step_never_gets_into_the_next(place):
     rounds = Rounds(Identity(place / "agg", place), "127.0.0.1:0", "")
     first = spec_of(1, input_deadline=2.0)

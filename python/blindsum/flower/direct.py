@@ -7,21 +7,19 @@ that comes late finds its job over; its update never gets into the sum of a late
 
 from __future__ import annotations
 
-import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
-
-from blindsum import session
+from blindsum import joining, session
 from blindsum.arrays import Vector
 from blindsum.coordinator import Coordinator
-from blindsum.errors import BlindsumError, ConfigError, NetworkError
+from blindsum.errors import BlindsumError, ConfigError, NetworkError, RoundLost
 from blindsum.flower.texts import logger
+from blindsum.hosted import HostedResult
 from blindsum.pki import AnyPath
 from blindsum.pki.contents import show
 from blindsum.pki.identity import Identity as Pair
@@ -29,8 +27,8 @@ from blindsum.policy import Policy
 from blindsum.rounds import Round, RoundResult
 from blindsum.spec import JobSpec
 
-PATIENCE = 1e6
-"""Seconds for which a coordinator waits for parties: the grid says when a round has taken too long."""
+LOOK = 0.1
+"""Seconds after which to look whether nodes have failed, where none has come or gone."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,9 @@ class Sum:
 class Rounds:
     """The coordinator of a run's rounds, in the ServerApp's process. All that touches a coordinator is here.
 
+    A round begins as soon as each node that was sampled has come or has failed. Names of nodes are those of
+    their certificates, which Flower does not know: a round is of those that have joined its job.
+
     Parameters
     ----------
     identity
@@ -90,20 +91,21 @@ class Rounds:
         self._listen = listen
         self._url = url
         self._coordinator: Coordinator | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._watcher: threading.Thread | None = None
+        self._host: threading.Thread | None = None
         self._ended = threading.Event()
-        self._report: dict[str, Any] | None = None
+        self._failures = 0
+        self._found: HostedResult | None = None
         self._why = ""
+        self.began = False
         check_host(url, identity.identity)
 
     def begin(self, spec: JobSpec) -> str:
-        """Offer a round to as many parties as the job has, and give the URL at which they reach it.
+        """Wait in a thread for the parties of a round, and give the URL at which they reach it.
 
         Parameters
         ----------
         spec
-            The job of the round.
+            The job of the round; its ``parties`` are the nodes that were sampled.
 
         Raises
         ------
@@ -111,73 +113,72 @@ class Rounds:
             The coordinator cannot start.
         """
         self.end()
-        self._ended, self._report, self._why = threading.Event(), None, ""
-        self._folder = tempfile.TemporaryDirectory(prefix="blindsum-flower-")
+        self._ended, self._found, self._why = threading.Event(), None, ""
+        self._failures, self.began = 0, False
         self._coordinator = Coordinator(
             spec,
             identity=self._identity.identity,
             ca=self._identity.ca,
             revoked=self._identity.revoked,
             listen=self._listen,
-            results=self._folder.name,
-            limits={"patience": PATIENCE},
+            hosted=True,
         )
-        self._watcher = threading.Thread(
-            target=self._watch, args=(self._coordinator, self._ended), daemon=True
-        )
-        self._watcher.start()
+        self._host = threading.Thread(target=self._run, args=(self._coordinator, spec), daemon=True)
+        self._host.start()
         port = self._coordinator.address.rpartition(":")[2]
         return self._url or f"https://127.0.0.1:{port}"
+
+    def failed(self) -> None:
+        """Wait for one node less: Flower has said that it failed."""
+        self._failures += 1
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of the round, so many seconds at most, and give whether it has ended."""
         return self._ended.wait(seconds)
 
-    @property
-    def began(self) -> bool:
-        """Whether the round began with enough parties, also if it has no sum."""
-        return self._report is not None
-
     def result(self) -> Sum | str:
         """The sum of the round, or why there is none."""
-        if self._report is None or self._folder is None:
+        found = self._found
+        if found is None or found.mean is None or found.total_weight is None:
             return self._why or "the round has not ended"
-        if self._report["state"] != "done":
-            return str(self._report["reason"])
-        (file,) = Path(self._folder.name).glob("*-000001.npy")
-        found = self._report
-        return Sum(
-            mean=np.load(file),
-            total_weight=int(found["total_weight"]),
-            survivors=tuple(found["survivors"]),
-            metrics={name: one["value"] for name, one in found.get("metrics", {}).items()},
-            result=str(found["result"]),
-        )
+        return Sum(found.mean, found.total_weight, found.survivors, found.metrics, found.result)
 
     def end(self) -> None:
         """Stop the coordinator; parties that are still there are told."""
         coordinator, self._coordinator = self._coordinator, None
         if coordinator is not None:
             coordinator.stop()
-        if self._watcher is not None:
-            self._watcher.join()
-            self._watcher = None
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        if self._host is not None:
+            self._host.join()
+            self._host = None
 
-    def _watch(self, coordinator: Coordinator, ended: threading.Event) -> None:
-        """Wait for the end of the first round: the job has no other."""
+    def _run(self, coordinator: Coordinator, spec: JobSpec) -> None:
+        """Begin the round when nobody more is to come, and wait for its result."""
         try:
-            for status in coordinator.statuses():
-                found = (status or {}).get("round") or {}
-                if found.get("state") in ("done", "aborted") and not found["key_setup"]:
-                    self._report = found
-                    ended.set()
-            self._why = "the coordinator was stopped"
+            parties = self._come(coordinator, spec)
+            if len(parties) < spec.least_roster:
+                came = f"{len(parties)} of {spec.parties}"
+                self._why = f"too few nodes came: {came}, and a round needs {spec.least_roster}"
+                return
+            self.began = True
+            self._found = coordinator.begin(parties).result()
+        except RoundLost as lost:
+            self._why = "; ".join([lost.reason, *(f"{name}: {why}" for name, why in lost.lost.items())])
         except BlindsumError as error:
             self._why = str(error)
-        ended.set()
+        finally:
+            self._ended.set()
+
+    def _come(self, coordinator: Coordinator, spec: JobSpec) -> list[str]:
+        """Wait until each node is there or has failed, or for the deadline, and give those that are there."""
+        end = time.monotonic() + spec.join_deadline
+        here: list[str] = []
+        for status in coordinator.statuses(LOOK):
+            if status is not None:
+                here = list(status["connected"])
+            if len(here) + self._failures >= spec.parties or time.monotonic() >= end:
+                break
+        return here
 
 
 def check_host(url: str, identity: AnyPath) -> None:
@@ -250,7 +251,7 @@ def take_part(
         The node takes no part, or the round was lost; as for :func:`blindsum.join` and
         :meth:`blindsum.Round.outcome`.
     """
-    with session.join(
+    with joining.join(
         invitation.url,
         job=invitation.job,
         identity=identity.identity,

@@ -55,6 +55,7 @@ def exchange(
     *,
     ended: Callable[[float], bool] | None = None,
     expected: Callable[[], float] | None = None,
+    failed: Callable[[], None] | None = None,
     poll: float = POLL,
 ) -> Replies:
     """Send messages, and gather replies until all are there, the time is over, or the round has ended.
@@ -74,6 +75,8 @@ def exchange(
         Waits so many seconds for the end of the round, and says whether it has ended.
     expected
         How many replies with content an ended round has.
+    failed
+        Called for each error reply, as it comes.
     poll
         Seconds between two looks for replies.
 
@@ -95,6 +98,8 @@ def exchange(
         for reply in grid.pull_messages(list(pending)):
             pending.pop(str(reply.metadata.reply_to_message_id), None)
             (found.errors if reply.has_error() else found.good).append(reply)
+            if reply.has_error() and failed is not None:
+                failed()
         is_over = settled < math.inf
         if is_over and expected is not None and len(found.good) >= expected():
             break

@@ -239,11 +239,15 @@ class SecureGrid:
         try:
             sent = [_with_record(message, told | enrolled(message)) for message in messages]
             replies = exchange(
-                self._grid, sent, timeout, ended=rounds.wait, expected=lambda: _survivors(rounds.result())
+                self._grid,
+                sent,
+                timeout,
+                ended=rounds.wait,
+                expected=lambda: _survivors(rounds.result()),
+                failed=rounds.failed,
             )
-            # All have replied: those with content have the result, so the coordinator is about to.
-            if replies.good:
-                rounds.wait(spec.stage_deadline)
+            # Replies with content are of nodes that have the result: the coordinator is about to say it.
+            rounds.wait(spec.stage_deadline if replies.good else 1.0)
             return replies, rounds.result()
         finally:
             rounds.end()
