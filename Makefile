@@ -112,7 +112,7 @@ torch: .state/debug ## Networks of PyTorch as vectors and in jobs, and their exa
 # Libraries of Flower warn of each other's deprecations.
 flower: .state/debug ## Flower apps in one process, in its simulation, and in a deployment over TLS; installs flwr with ray
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra flower
-	$(BIN)/python -m pytest -W ignore::DeprecationWarning python/tests/flower_real.py python/tests/flower_deployed_real.py
+	$(BIN)/python -m pytest -W ignore::DeprecationWarning python/tests/flower*_real.py
 
 schema: ## Write the Rust code of the wire again, after a change of proto/
 	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml
