@@ -202,6 +202,28 @@ def test_certificates_of_a_run_are_told_loudly_once(tmp_path, caplog):
     assert sum("certificates that this ServerApp signs" in record.message for record in caplog.records) == 1
 
 
+def test_a_node_that_takes_no_certificate_of_the_run_is_left_out(tmp_path):
+    nodes = [
+        {
+            "blindsum-trust-run": place > 0,
+            "blindsum-state": str(tmp_path / f"node-{place}"),
+            "blindsum-policy-require-adversary": "semi-honest",
+        }
+        for place in range(4)
+    ]
+    result, _ = _of_a_run(nodes)
+    assert result.arrays is not None
+    with pytest.raises(bs.ConfigError, match="blindsum-trust-run") as caught:
+        _of_a_run([one | {"blindsum-trust-run": False} for one in nodes])
+    assert caught.value.field == "nodes"
+
+
+def _of_a_run(nodes):
+    inner = Threads(client_app([blindsum.flower.mod()]), nodes)
+    with blindsum.flower.SecureGrid(inner, {}, strategy=averaged(), adversary="semi-honest") as grid:
+        return trained(grid, averaged()), inner
+
+
 def test_certificates_of_a_run_protect_against_no_active_server(federation):
     inner = Threads(client_app([blindsum.flower.mod()]), federation.nodes(4))
     with (

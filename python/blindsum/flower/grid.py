@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from blindsum import checks
-from blindsum.errors import ConfigError, InputError
+from blindsum.errors import BlindsumError, ConfigError, IdentityError, InputError
 from blindsum.flower import simulated, strategies
 from blindsum.flower.direct import Identity, Rounds, Sum
 from blindsum.flower.enrolment import RunAuthority, check_spec
@@ -225,8 +225,10 @@ class SecureGrid:
     ) -> tuple[Replies, Sum | str]:
         """Run a round over Blindsum's own connections."""
         rounds = self._coordinator(spec)
-        enrolled = self._enrol(messages, timeout)
+        refused = self._enrol(messages, timeout)
         url = rounds.begin(spec)
+        for _ in refused:
+            rounds.failed()
         told = {
             "how": DIRECT,
             "url": url,
@@ -237,7 +239,11 @@ class SecureGrid:
             "reply": self._settings.reply,
         }
         try:
-            sent = [_with_record(message, told | enrolled(message)) for message in messages]
+            sent = [
+                _with_record(message, told | self._certificate(message))
+                for message in messages
+                if not self._lacks_certificate(message)
+            ]
             replies = exchange(
                 self._grid,
                 sent,
@@ -248,6 +254,7 @@ class SecureGrid:
             )
             # Replies with content are of nodes that have the result: the coordinator is about to say it.
             rounds.wait(spec.stage_deadline if replies.good else 1.0)
+            replies.errors += refused
             return replies, rounds.result()
         finally:
             rounds.end()
@@ -267,19 +274,28 @@ class SecureGrid:
             self._rounds = Rounds(identity, settings.listen, settings.url)
         return self._rounds
 
-    def _enrol(self, messages: list[Any], timeout: float | None) -> Any:
-        """Give nodes without one a certificate of the run; what each message says of it."""
+    def _enrol(self, messages: list[Any], timeout: float | None) -> list[Any]:
+        """Give nodes without one a certificate of the run, and give error replies of those that have none."""
         authority = self._authority
-        if authority is None:
-            return lambda message: {}
-        new = [message for message in messages if authority.lacks(message.metadata.dst_node_id)]
-        if new:
-            replies = exchange(self._grid, [_with_record(one, {"how": ENROL}) for one in new], timeout)
-            for reply in replies.good:
-                authority.sign(reply.metadata.src_node_id, str(reply.content[RECORD]["request"]))
-            if replies.errors:
-                self._raise_refused(replies, "the request for its certificate")
-        return lambda message: authority.told(message.metadata.dst_node_id)
+        new = [message for message in messages if self._lacks_certificate(message)]
+        if authority is None or not new:
+            return []
+        replies = exchange(self._grid, [_with_record(one, {"how": ENROL}) for one in new], timeout)
+        for reply in replies.good:
+            said = reply.content.config_records.get(RECORD, {})
+            try:
+                authority.sign(reply.metadata.src_node_id, str(said.get("request", "")))
+            except IdentityError as error:
+                replies.errors.append(_refused(reply, messages, error))
+        return replies.errors
+
+    def _lacks_certificate(self, message: Any) -> bool:
+        return self._authority is not None and self._authority.lacks(message.metadata.dst_node_id)
+
+    def _certificate(self, message: Any) -> dict[str, str]:
+        """What a message says of its node's certificate, where the run gives them."""
+        authority = self._authority
+        return {} if authority is None else authority.told(message.metadata.dst_node_id)
 
     def _simulate(
         self, messages: list[Any], arrays: ModelArrays, spec: JobSpec, timeout: float | None
@@ -331,7 +347,7 @@ class SecureGrid:
         """Say that a round has no sum; where nobody took part in the first one, none ever will."""
         began = self._rounds is not None and self._rounds.began
         if self._step == 1 and replies.errors and not replies.good and not began:
-            self._raise_refused(replies, "the first round")
+            self._raise_refused(replies)
         logger.warning(
             "round %d has no sum: %s; %d nodes failed. The strategy goes on with the arrays of before",
             self._step,
@@ -339,13 +355,14 @@ class SecureGrid:
             len(replies.errors),
         )
 
-    def _raise_refused(self, replies: Replies, what: str) -> None:
+    @staticmethod
+    def _raise_refused(replies: Replies) -> None:
         reasons = list(dict.fromkeys(str(reply.error.reason) for reply in replies.errors))
         shown = "; ".join(reasons[:3])
         raise ConfigError(
             "nodes",
-            f"{len(replies.errors)} of {len(replies.errors) + len(replies.good)} nodes refused {what}, and "
-            f"would again: {shown}",
+            f"{len(replies.errors)} of {len(replies.errors) + len(replies.good)} nodes refused the "
+            f"first round, and would again: {shown}",
         )
 
     def _copies(self, messages: list[Any], content: Any, found: Sum) -> list[Any]:
@@ -438,9 +455,9 @@ def _agreeing(replies: Replies, found: Sum) -> list[Any]:
     return agreeing
 
 
-def _refused(reply: Any, messages: list[Any], error: InputError) -> Any:
+def _refused(reply: Any, messages: list[Any], error: BlindsumError) -> Any:
     """An error reply in place of one that cannot be summed."""
     from flwr.app import Error, Message
 
     (message,) = (one for one in messages if one.metadata.dst_node_id == reply.metadata.src_node_id)
-    return Message(Error(code=6, reason=f"InputError: {error}"), reply_to=message)
+    return Message(Error(code=6, reason=f"{type(error).__name__}: {error}"), reply_to=message)
