@@ -163,7 +163,7 @@ def app(tmp_path):
         ("digits/client_app.py", "import blindsum.flower\n", "import os\nimport blindsum.flower\n"),
         ("digits/server_app.py", "\n    result = strategy.start(", TIMED),
         ("digits/server_app.py", "import blindsum.flower\n", "import time\nimport blindsum.flower\n"),
-        ("pyproject.toml", "min-nodes = 4\n", "min-nodes = 4\ncrash = -1\nblindsum-join-deadline = 15.0\n"),
+        ("pyproject.toml", "min-nodes = 4\n", "min-nodes = 4\ncrash = -1\nblindsum-join-deadline = 20.0\n"),
     ):
         file = copy / name
         assert old in file.read_text()

@@ -7,6 +7,7 @@ that comes late finds its job over; its update never gets into the sum of a late
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -170,12 +171,17 @@ class Rounds:
             self._ended.set()
 
     def _come(self, coordinator: Coordinator, spec: JobSpec) -> list[str]:
-        """Wait until each node is there or has failed, or for the deadline, and give those that are there."""
-        end = time.monotonic() + spec.join_deadline
+        """Wait until each node is there or has failed, and give those that are there.
+
+        Processes of nodes take their time to start, so the deadline runs from when enough have come.
+        """
+        end = math.inf
         here: list[str] = []
         for status in coordinator.statuses(LOOK):
             if status is not None:
                 here = list(status["connected"])
+            if len(here) >= spec.least_roster:
+                end = min(end, time.monotonic() + spec.join_deadline)
             if len(here) + self._failures >= spec.parties or time.monotonic() >= end:
                 break
         return here

@@ -33,10 +33,13 @@ class Replies:
         Replies with content, in the order in which they came.
     errors : list of Message
         Error replies of nodes; and one for each node without a reply.
+    missing : int
+        The nodes without a reply.
     """
 
     good: list[Any] = field(default_factory=list)
     errors: list[Any] = field(default_factory=list)
+    missing: int = 0
 
     @property
     def parties(self) -> dict[str, int]:
@@ -109,6 +112,7 @@ def exchange(
             time.sleep(SHORT_POLL if is_over else poll)
         elif ended(poll):
             settled = time.monotonic() + SETTLE
+    found.missing = len(pending)
     for message in pending.values():
         found.errors.append(_missing(message, "it did not reply before the round was over"))
     return found

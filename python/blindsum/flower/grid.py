@@ -346,7 +346,7 @@ class SecureGrid:
     def _lost(self, why: str, replies: Replies) -> None:
         """Say that a round has no sum; where nobody took part in the first one, none ever will."""
         began = self._rounds is not None and self._rounds.began
-        if self._step == 1 and replies.errors and not replies.good and not began:
+        if self._step == 1 and not (replies.good or replies.missing or began):
             self._raise_refused(replies)
         logger.warning(
             "round %d has no sum: %s; %d nodes failed. The strategy goes on with the arrays of before",
