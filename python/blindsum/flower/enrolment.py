@@ -63,11 +63,11 @@ class RunAuthority:
         name = node_name(node)
         file = self._place / f"{name}.csr"
         files.write_new(file, request)
-        self._certificates[node] = pki.sign(self._place, file, name).read_text()
+        self._certificates[node] = pki.sign(self._place, file, name).read_text(encoding="utf-8")
 
     def told(self, node: int) -> dict[str, str]:
         """What the node's train message says of its certificate."""
-        ca = (self._place / "ca.pem").read_text()
+        ca = (self._place / "ca.pem").read_text(encoding="utf-8")
         return {"certificate": self._certificates[node], "ca": ca}
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ def request(node: int, run: int, settings: NodeSettings) -> str:
     name = node_name(node)
     if not (folder / f"{name}.csr").exists():
         pki.request(name, folder)
-    return (folder / f"{name}.csr").read_text()
+    return (folder / f"{name}.csr").read_text(encoding="utf-8")
 
 
 def received(node: int, run: int, settings: NodeSettings, told: Mapping[str, object]) -> Identity:

@@ -43,7 +43,7 @@ def is_first_report(folder: str, model: str) -> bool:
     """
     Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     path = Path(folder) / "measured"
-    with open(path, "a+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+    with open(path, "a+", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         # An older process of this node may still live.
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
