@@ -417,6 +417,8 @@ def test_the_keys_of_the_page_are_those_that_there_are():
 # Simulation
 
 
+# Ray warns of itself, and leaves files open.
+@pytest.mark.filterwarnings("ignore")
 def test_fewer_actors_than_nodes_simulate_the_same_protocol(caplog):
     assert not simulated.is_simulated_node({"partition-id": 0})
     found = []
