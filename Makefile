@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains data nets torch fuzz mutants docs site build release format clean \
+.PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains data nets torch flower fuzz mutants docs site build release format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -108,6 +108,11 @@ torch: .state/debug ## Networks of PyTorch as vectors and in jobs, and their exa
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
 		--group dev --group adapters --extra demo --extra torch
 	$(BIN)/python -m pytest python/tests/torch_real.py python/tests/nets_job_real.py python/tests/llm_real.py
+
+# Libraries of Flower warn of each other's deprecations.
+flower: .state/debug ## Flower apps in one process, in its simulation, and in a deployment over TLS; installs flwr with ray
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra flower
+	$(BIN)/python -m pytest -W ignore::DeprecationWarning python/tests/flower*_real.py
 
 schema: ## Write the Rust code of the wire again, after a change of proto/
 	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml

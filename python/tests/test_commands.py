@@ -191,20 +191,6 @@ def test_the_first_model_of_a_job_comes_from_code(tmp_path, monkeypatch, capsys)
         assert text in capsys.readouterr().err
     assert status_of("model", "--out", "x.npy") == 2
     assert "--store: must be given" in capsys.readouterr().err
-    # Nothing is replaced unless that is asked for, and options before `init` count, too.
-    before = (tmp_path / "ridge.npy").read_bytes()
-    assert status_of("model", "init", "ourmodel:TREE", "--out", "ridge.npy") == 2
-    assert "--out: ridge.npy exists: give another file, or replace it with --force" in capsys.readouterr().err
-    assert status_of("model", "init", "ourmodel:TREE", "--out", "new.npy", "--layout", "head.toml") == 2
-    assert "--layout: head.toml exists" in capsys.readouterr().err
-    assert not (tmp_path / "new.npy").exists()
-    assert (tmp_path / "ridge.npy").read_bytes() == before
-    assert status_of("model", "--out", "ridge.npy", "--force", "init", "ourmodel:TREE") == 0
-    assert np.load("ridge.npy").tolist() == np.load("tree.npy").tolist()
-    assert status_of("model", "init", "ourmodel:TREE") == 2
-    assert "--out: must be given" in capsys.readouterr().err
-    assert status_of("model", "--best", "init", "ourmodel:TREE", "--out", "new.npy") == 2
-    assert "--best: is of models in a store" in capsys.readouterr().err
 
 
 @covers("status", "report", "faults", "backup", "spec", "serve", "join")

@@ -435,6 +435,9 @@ EXECUTED = {
     "toml training",
     # By nets_real.py, where torch is.
     "python nets",
+    # By flower_real.py, where flwr is.
+    "python flower",
+    "sh flower",
     "toml job",
     "toml rule",
     "toml options",

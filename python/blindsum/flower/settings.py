@@ -1,0 +1,365 @@
+"""Settings out of Flower's configurations: the node's (``--node-config``) and the run's (``pyproject.toml``).
+
+What protects a node (its identity, its policy, its folders) is read from the node's configuration alone. The
+run's configuration comes from the server side, which the policy is to hold against.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from blindsum import checks
+from blindsum.errors import ConfigError
+from blindsum.flower.texts import MEAN, ONE
+from blindsum.options import Quantised
+from blindsum.policy import Policy
+from blindsum.spec import JobSpec
+from blindsum.tables import Metric
+
+PREFIX = "blindsum-"
+POLICY = "blindsum-policy-"
+
+PLAIN = "blindsum-policy-plain"
+"""Lets updates go as they are where the server side leaves Blindsum out."""
+
+ARRAYS = "blindsum-policy-arrays"
+"""Lets replies to evaluate and query messages have arrays."""
+
+MIN_NODES = 3
+"""Fewest nodes of a sum: in a sum of two each node learns the other's update."""
+
+NODE_KEYS = (
+    *("blindsum-identity", "blindsum-ca", "blindsum-crl", "blindsum-state", "blindsum-trust-run"),
+    *("blindsum-give-up-after", PLAIN, ARRAYS),
+)
+
+_ONE_JOB = {
+    "min_cohort_change": "sums of different jobs are not compared; leave it out",
+    "job_hash": "each has another hash; leave it out, and set other rules",
+}
+"""Rules of a policy that are about one job of many rounds."""
+
+_LISTS = ("allowed-protocols", "allowed-rules")
+_IN_NODE = "; set it in --node-config of the SuperNode"
+_IN_RUN = "; set it in [tool.flwr.app.config] of pyproject.toml, or by --run-config"
+
+
+@dataclass(frozen=True)
+class NodeSettings:
+    """What the owner of a node has configured.
+
+    Attributes
+    ----------
+    identity, ca, revoked : str or None
+        As for :func:`blindsum.join`.
+    state : str or None
+        A folder of the node, which outlives a run.
+    trusts_run : bool
+        Whether the node takes a certificate that the ServerApp of a run signs.
+    give_up_after : float
+        Seconds for which the node tries to reach the coordinator.
+    policy : Policy
+        What the node agrees to.
+    allows_plain : bool
+        Whether updates may go as they are where the message has no record of Blindsum.
+    allows_arrays : bool
+        Whether replies to evaluate and query messages may have arrays.
+    """
+
+    identity: str | None = None
+    ca: str | None = None
+    revoked: str | None = None
+    state: str | None = None
+    trusts_run: bool = False
+    give_up_after: float = 30.0
+    policy: Policy = field(default_factory=Policy)
+    allows_plain: bool = False
+    allows_arrays: bool = False
+
+    @classmethod
+    def read(cls, config: Mapping[str, object]) -> NodeSettings:
+        """Read the node's configuration.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            A key of Blindsum that does not exist, or a value that breaks a rule; ``field`` is the key.
+        """
+        rules = {item.name: item for item in dataclasses.fields(Policy)}
+        known = {*NODE_KEYS, *(POLICY + name.replace("_", "-") for name in rules)}
+        check_keys(config, known, "--node-config")
+        policy: dict[str, object] = {}
+        for name in rules:
+            key = POLICY + name.replace("_", "-")
+            if key in config:
+                policy[name] = _rule(key, config[key])
+        identity = _path(config, "blindsum-identity")
+        ca = _path(config, "blindsum-ca")
+        if identity is not None and ca is None:
+            rule = "is missing, and blindsum-identity needs it: name the certificate of the job's CA"
+            raise ConfigError("blindsum-ca", rule + _IN_NODE)
+        trusts_run = _flag(config, "blindsum-trust-run")
+        if trusts_run and identity is not None:
+            rule = "cannot be true beside blindsum-identity: a node has one of the two; take one out"
+            raise ConfigError("blindsum-trust-run", rule + _IN_NODE)
+        return cls(
+            identity=identity,
+            ca=ca,
+            revoked=_path(config, "blindsum-crl"),
+            state=_path(config, "blindsum-state"),
+            trusts_run=trusts_run,
+            give_up_after=checks.seconds(
+                "blindsum-give-up-after", config.get("blindsum-give-up-after", cls.give_up_after)
+            ),
+            policy=_policy(policy),
+            allows_plain=_flag(config, PLAIN),
+            allows_arrays=_flag(config, ARRAYS),
+        )
+
+
+def _policy(rules: dict[str, object]) -> Policy:
+    """The rules of a node; an error names the key of the configuration."""
+    for name, why in _ONE_JOB.items():
+        if rules.get(name):
+            key = POLICY + name.replace("_", "-")
+            raise ConfigError(key, f"cannot be kept in Flower, where each round is a job of its own: {why}")
+    try:
+        return Policy(**rules)  # type: ignore[arg-type]
+    except ConfigError as error:
+        key = POLICY + error.field.removeprefix("policy.").replace("_", "-")
+        raise ConfigError(key, error.rule + _IN_NODE) from None
+
+
+def _rule(key: str, value: object) -> object:
+    """A rule of the policy as Flower's configuration has it: lists are text, ``"none"`` is ``None``."""
+    if value == "none":
+        return None
+    if key.removeprefix(POLICY) in _LISTS:
+        if not isinstance(value, str):
+            raise ConfigError(key, f"{value!r} must be text, names with commas between{_IN_NODE}")
+        return [name.strip() for name in value.split(",")]
+    return value
+
+
+def _path(config: Mapping[str, object], key: str) -> str | None:
+    return checks.path(key, config[key]) if key in config else None
+
+
+def _flag(config: Mapping[str, object], key: str) -> bool:
+    value = config.get(key, False)
+    if not isinstance(value, bool):
+        raise ConfigError(key, f"{value!r} must be true or false, without quotes{_IN_NODE}")
+    return value
+
+
+def check_keys(config: Mapping[str, object], known: set[str], where: str) -> None:
+    """Refuse keys of Blindsum that do not exist: a mistyped rule would not protect."""
+    for key in config:
+        if key.startswith(PREFIX) and key not in known:
+            raise ConfigError(key, f"is no key of {where}; there are {', '.join(sorted(known))}")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What a run says of its job; keys of ``pyproject.toml`` are these names with ``blindsum-`` before them.
+
+    Attributes
+    ----------
+    protocol, adversary, corrupt, dropout, min_parties, join_deadline, stage_deadline
+        As in :class:`blindsum.JobSpec`; ``min_parties`` of 0 chooses.
+    clip : float
+        Bound on the change of a coordinate in one round of training.
+    bits : int
+        Bits of a value.
+    max_weight : int
+        Largest number of examples of a node.
+    metrics : str
+        Metrics that are summed: names with commas between, each with its range, as in
+        ``"train_loss:0:10,accuracy:0:1"``. Without a range it is from ``-metric_bound`` to ``metric_bound``.
+    metric_bound : float
+        See ``metrics``.
+    transport : str
+        ``"direct"``, ``"simulation"``, or ``"auto"``: simulation where Flower simulates.
+    reply : str
+        ``"one"``: the strategy gets one reply; ``"mean"``: every node replies with the mean.
+    listen : str
+        ``HOST:PORT`` at which the coordinator listens in the ServerApp's process.
+    url : str
+        ``https://HOST:PORT`` at which nodes reach it; empty takes the port of ``listen`` on this machine.
+    coordinator_identity, coordinator_ca, coordinator_crl : str
+        The coordinator's certificate and key, the CA, the revocation list, on the ServerApp's machine.
+        Without the first one nodes get certificates for this run alone.
+    """
+
+    protocol: str = "secagg+"
+    adversary: str = "active"
+    corrupt: float = 0.1
+    dropout: float = 0.1
+    min_parties: int = 0
+    join_deadline: float = 60.0
+    stage_deadline: float = 30.0
+    clip: float = 1.0
+    bits: int = 20
+    max_weight: int = 100_000
+    metrics: str = ""
+    metric_bound: float = 100.0
+    transport: str = "auto"
+    reply: str = ONE
+    listen: str = "127.0.0.1:0"
+    url: str = ""
+    coordinator_identity: str = ""
+    coordinator_ca: str = ""
+    coordinator_crl: str = ""
+
+    @classmethod
+    def read(cls, config: Mapping[str, object], given: Mapping[str, object]) -> RunSettings:
+        """Read the run's configuration, and what the ServerApp gives instead.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            A key that does not exist, or a value of another type; ``field`` is the key.
+        """
+        names = {PREFIX + item.name.replace("_", "-"): item.name for item in dataclasses.fields(cls)}
+        check_keys(config, set(names), "the run configuration")
+        for name in given:
+            if name not in names.values():
+                rule = f"is no argument of SecureGrid; there are {', '.join(sorted(names.values()))}"
+                raise ConfigError(name, rule)
+        defaults = cls()
+        found: dict[str, Any] = {}
+        for key, name in names.items():
+            if name in given:
+                found[name] = _typed(name, given[name], getattr(defaults, name))
+            elif key in config:
+                found[name] = _typed(key, config[key], getattr(defaults, name))
+        settings = cls(**found)
+        settings._check()
+        return settings
+
+    def _check(self) -> None:
+        for name, allowed in (("transport", ("auto", "direct", "simulation")), ("reply", (ONE, MEAN))):
+            value = getattr(self, name)
+            if value not in allowed:
+                rule = f"{value!r} must be one of {', '.join(allowed)}{_IN_RUN}"
+                raise ConfigError(PREFIX + name, rule)
+        if self.coordinator_identity and not self.coordinator_ca:
+            rule = (
+                "is missing, and blindsum-coordinator-identity needs it: name the certificate of the job's CA"
+            )
+            raise ConfigError("blindsum-coordinator-ca", rule + _IN_RUN)
+
+    def spec(self, job: str, dim: int, parties: int) -> JobSpec:
+        """The job of one round.
+
+        Parameters
+        ----------
+        job
+            Its name.
+        dim
+            Coordinates of an update.
+        parties
+            The nodes of the round.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            The nodes are too few, or a setting breaks a rule.
+        """
+        return JobSpec(
+            job=job,
+            protocol=self.protocol,
+            adversary=self.adversary,
+            corrupt=self.corrupt,
+            dropout=self.dropout,
+            parties=parties,
+            min_parties=self._least(parties),
+            dim=dim,
+            rounds=1,
+            model_update="none",
+            encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
+            metrics=self.declared,
+            join_deadline=self.join_deadline,
+            stage_deadline=self.stage_deadline,
+        )
+
+    def _least(self, parties: int) -> int:
+        """The smallest sum: what policies accept by default, unless the run says another one."""
+        if self.min_parties:
+            return self.min_parties
+        job = JobSpec(
+            protocol=self.protocol, adversary=self.adversary, corrupt=self.corrupt, parties=parties, dim=1
+        )
+        return max(job.quorum, min(MIN_NODES, parties))
+
+    @property
+    def declared(self) -> tuple[Metric, ...]:
+        """The metrics that are summed."""
+        found = []
+        for text in filter(None, (part.strip() for part in self.metrics.split(","))):
+            name, *bounds = text.split(":")
+            try:
+                low, high = map(float, bounds) if bounds else (-self.metric_bound, self.metric_bound)
+            except ValueError:
+                rule = f"{text!r} must be NAME or NAME:LOW:HIGH, as in 'train_loss:0:10'{_IN_RUN}"
+                raise ConfigError("blindsum-metrics", rule) from None
+            found.append(Metric(name, low, high))
+        return tuple(found)
+
+
+def check_nodes(nodes: int, protocol: str) -> None:
+    """Refuse rounds of too few nodes, with what to change.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        Fewer than three, where a protocol is to protect them; ``field`` is ``"min_train_nodes"``.
+    """
+    if protocol != "plain" and nodes < MIN_NODES:
+        raise ConfigError(
+            "min_train_nodes",
+            f"the strategy samples {nodes} nodes, and must sample {MIN_NODES} at least: in a sum of two each "
+            "node learns the other's update. Set min_train_nodes and min_available_nodes to 4 in the "
+            "strategy (a round of 4 can lose one), or raise fraction_train; a simulation has 2 SuperNodes by "
+            "default: set its num-supernodes to 4 or more",
+        )
+
+
+def check_job(spec: JobSpec, transport: str) -> None:
+    """Refuse jobs that cannot work inside a strategy.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        The server cannot have the sum, or further servers are needed; ``field`` is ``"blindsum-protocol"``.
+    """
+    if spec.hides_sum:
+        rule = (
+            f"{spec.protocol} hides sums from the server, and a strategy of Flower runs there and needs "
+            "them: nodes would have to give each sum away. Choose secagg+, fssa or pss"
+        )
+        raise ConfigError("blindsum-protocol", rule + _IN_RUN)
+    if transport == "direct" and (spec.needs_servers or spec.decryptor):
+        rule = (
+            f"{spec.protocol} computes on further servers, which stand beside the run, and the ServerApp "
+            "starts a coordinator alone. Choose secagg+, fssa or pss, or run the job without Flower: "
+            "blindsum serve, blindsum join"
+        )
+        raise ConfigError("blindsum-protocol", rule + _IN_RUN)
+
+
+def _typed(key: str, value: object, default: object) -> Any:
+    """A value of the default's type; whole numbers may stand for numbers."""
+    if isinstance(default, str):
+        right = isinstance(value, str)
+    elif isinstance(default, int):
+        right = checks.whole_number(value) is not None
+    else:
+        right = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not right:
+        kind = {str: "text", int: "a whole number", float: "a number"}[type(default)]
+        raise ConfigError(key, f"{value!r} must be {kind}{_IN_RUN}")
+    return type(default)(value)  # type: ignore[call-arg]

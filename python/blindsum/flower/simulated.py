@@ -1,0 +1,110 @@
+"""The same protocol where Flower simulates: over all updates, in the ServerApp's process.
+
+Nodes of a simulation wait for each other in vain where fewer of them run at once than a round needs. And
+one process has no secrets from itself. So nodes reply with their arrays, and the ServerApp runs every party
+of the job: encodings, clipping, errors and the loss of nodes are those of a deployment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from blindsum import simulation
+from blindsum.arrays import Vector
+from blindsum.errors import ConfigError
+from blindsum.flower.direct import Sum
+from blindsum.flower.settings import PREFIX, NodeSettings
+from blindsum.spec import JobSpec
+
+MOST_THREADS = 8
+
+
+def is_simulated_grid(grid: Any) -> bool:
+    """Whether a grid is that of Flower's simulation."""
+    return "InMemoryGrid" in {kind.__name__ for kind in type(grid).__mro__}
+
+
+def is_simulated_node(config: Mapping[str, object]) -> bool:
+    """Whether this process is a node of Flower's simulation.
+
+    The node itself decides: it has a partition and nothing of Blindsum in its configuration, and runs in an
+    actor of Ray. Nodes of a deployment often have a partition, too, and do not take the server's word for it.
+    """
+    if "partition-id" not in config or any(key.startswith(PREFIX) for key in config):
+        return False
+    return _in_actor()
+
+
+def _in_actor() -> bool:
+    """Whether Ray runs this process."""
+    ray = sys.modules.get("ray")
+    return ray is not None and bool(ray.is_initialized())
+
+
+def check_node(config: Mapping[str, object], settings: NodeSettings) -> None:
+    """Refuse to reply with arrays outside of a simulation.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        This is no simulation; ``field`` is ``"blindsum-transport"``.
+    """
+    if not is_simulated_node(config) and not settings.allows_plain:
+        raise ConfigError(
+            "blindsum-transport",
+            "is 'simulation' at the server, which asks for this node's arrays as they are, and this node is "
+            "in no simulation: set it to 'direct' in the run's configuration, or leave it out",
+        )
+
+
+def summed(
+    spec: JobSpec,
+    updates: Sequence[Vector],
+    weights: Sequence[int],
+    metrics: Sequence[Mapping[str, float]],
+    seed: int,
+) -> Sum | str:
+    """Run one round over the updates of the nodes that replied.
+
+    Parameters
+    ----------
+    spec
+        The job, for all nodes that were sampled. Those without an update are dropouts.
+    updates, weights, metrics
+        Of each node that replied, in one order.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Sum or str
+        The sum, with numbers for names; or why the round has none.
+    """
+    lost = spec.parties - len(updates)
+    if lost > spec.tolerated:
+        return (
+            f"too few parties are left: {len(updates)} of {spec.parties} replied, and the job bears the loss "
+            f"of {spec.tolerated}"
+        )
+    # The nodes that are left run the round with the bounds of the job.
+    smaller = spec.replace(parties=len(updates)) if lost else spec
+    result = simulation.simulate(
+        smaller,
+        updates,
+        weights=weights,
+        metrics=metrics if spec.metrics else None,
+        seed=seed,
+        threads=min(MOST_THREADS, os.cpu_count() or 1),
+    )
+    if result.outcome != "sum" or result.mean is None:
+        return result.fault or "no sum"
+    return Sum(
+        mean=result.mean,
+        total_weight=sum(weights),
+        survivors=tuple(str(place) for place in range(len(updates))),
+        metrics=result.metrics,
+        result="",
+    )
