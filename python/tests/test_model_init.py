@@ -1,4 +1,4 @@
-"""``blindsum model init``: nothing is replaced unless that is asked for, and options before `init` count, too."""
+"""``blindsum model init``: nothing is replaced unasked, and options before `init` count, too."""
 
 import numpy as np
 

@@ -51,7 +51,7 @@ fn take_part(party: &mut Party, tag: u64) -> Result<Reals, NetError> {
             Ok(round.result()?.mean)
         }
         NextRound::Refused(error) => Err(error),
-        NextRound::JobDone | NextRound::Waiting => panic!("no round"),
+        NextRound::JobDone | NextRound::Held(_) | NextRound::Waiting => panic!("no round"),
     }
 }
 
