@@ -12,7 +12,7 @@ from blindsum.cli.operators import lines_of
 from blindsum.stores import stored_faults, stored_model, stored_rounds, stored_spec, stored_versions
 
 
-def test_status_names_who_was_lost_in_a_round_as_describe_does(place, partner, tmp_path, capsys):
+def test_status_names_who_sat_a_round_out_as_describe_does(place, partner, tmp_path, capsys):
     store = tmp_path / "job.sqlite"
     pki.issue(place.folder, "olga-status", operator=True)
     spec = place.spec(parties=3, min_parties=2, rounds=1)
@@ -36,7 +36,7 @@ def test_status_names_who_was_lost_in_a_round_as_describe_does(place, partner, t
         described = list(lines_of(admin.describe("job")))
     assert main(["status", "--store", str(store)]) == 0
     said = capsys.readouterr().out.splitlines()
-    rounds = [line for line in described if "sum of 2 of 3 parties" in line or "lost: c: " in line]
+    rounds = [line for line in described if "sum of 2 of 3 parties" in line or "sat out: c: " in line]
     assert len(rounds) == 2, described
     assert [line for line in said if line in rounds] == rounds, said
 
