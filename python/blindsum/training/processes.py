@@ -32,7 +32,7 @@ SETTINGS = "BLINDSUM_TRAINING"
 WARNING = re.compile(r"^(?:WARNING:? )?(job '.*', round \d+: .*)")
 """A warning in the log of a party."""
 
-MOST_LOST = 10
+MOST_LOST = 3
 """Rounds in a row without a sum after which a run ends: it does not get better by itself."""
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
