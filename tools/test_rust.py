@@ -31,7 +31,8 @@ from pathlib import Path
 
 # On a machine that does much else a test may take many times as long as alone; one that hangs is found, too.
 LIMIT = 900.0
-# Packages whose tests mostly wait for others, as over the network: more run at a time than there are processors.
+# Packages whose tests mostly wait for others, as over the network: more run at a time than there are
+# processors.
 WAITING = ("net", "daemon", "job", "monitor")
 # What the harness itself ends with where a test fails.
 FAILED = 101
