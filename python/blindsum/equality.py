@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import numpy as np
-
 
 class Comparable:
     """A dataclass that is equal to another one of its class if all fields are, arrays element by element.
@@ -24,6 +22,9 @@ class Comparable:
 
 
 def _same(one: Any, other: Any) -> bool:
+    # A coordinator's process needs no NumPy.
+    import numpy as np
+
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
             return False

@@ -7,10 +7,10 @@ import shlex
 import threading
 from pathlib import Path
 
-import flower_world as world
+import flower_world_real as world
 import numpy as np
 import pytest
-from flower_world import ANY, Federation, Threads, client_app, flat
+from flower_world_real import ANY, Federation, Threads, client_app, flat
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.clientapp.mod import fixedclipping_mod

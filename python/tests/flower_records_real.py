@@ -1,6 +1,6 @@
 """Arrays, weights and metrics of Flower's records, with a real flwr: `make flower`."""
 
-import flower_world as world
+import flower_world_real as world
 import ml_dtypes
 import numpy as np
 import pytest

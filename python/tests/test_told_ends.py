@@ -16,6 +16,7 @@ class NativeRound:
     """A round of which the core says this, once an update was given."""
 
     number = 7
+    tag = None
     parties = ("a", "b", "c")
     model_version = 0
 
@@ -131,7 +132,7 @@ def test_bounds_of_earlier_rounds_that_go_on_cutting_are_told_again(caplog):
 class Unwritable:
     """A round at a party whose state folder is full: nothing of an update goes out."""
 
-    number, parties, model_version = 1, ("a",), 0
+    number, tag, parties, model_version = 1, None, ("a",), 0
     given = False
 
     def needs_update(self):
