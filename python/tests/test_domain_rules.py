@@ -271,7 +271,7 @@ def test_an_error_of_the_speaker_is_the_same_at_every_learner(error):
 def test_every_error_of_a_job_is_among_them():
     kinds = (one for one in vars(errors).values() if isinstance(one, type))
     defined = {one for one in kinds if issubclass(one, bs.BlindsumError)}
-    # Those of a simulation, an operator, a file of the coordinator, a data set and a host are raised in no job.
+    # Those of a simulation, an operator, a file of the coordinator, data and a host are raised in no job.
     of_others = {errors.PromiseBroken, errors.OrderError, errors.AuditError, errors.DataError}
     of_others |= {errors.CallError, errors.RoundLost, errors.OtherTag}
     assert defined - {type(error) for error in SAMPLES} == of_others
