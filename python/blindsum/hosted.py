@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -102,6 +104,8 @@ class PendingRound(Shown):
     def __init__(self, native: _native.PendingRound, parties: tuple[str, ...], tag: int | None) -> None:
         self._native = native
         self._end: HostedResult | RoundLost | None = None
+        # Whoever has it waits for the end, which the core gives once.
+        self._waits = threading.Lock()
         self.parties = parties
         self.tag = tag
 
@@ -122,13 +126,23 @@ class PendingRound(Shown):
         ------
         blindsum.RoundLost
             The round has no result; its ``lost`` names who was lost and why.
+        blindsum.ConfigError
+            ``timeout`` is no number of seconds.
         blindsum.WaitTimeoutError
             ``timeout`` is over, and the round goes on; the call may be repeated.
         blindsum.SessionClosedError
             The coordinator has ended without a word on the round.
         """
-        if self._end is None:
-            self._end = self._native.end(timeout)
+        if timeout is not None:
+            timeout = checks.seconds("timeout", timeout)
+        until = None if timeout is None else time.monotonic() + timeout
+        if self._waits.acquire(timeout=-1 if timeout is None else timeout):
+            try:
+                if self._end is None:
+                    left = None if until is None else max(0.0, until - time.monotonic())
+                    self._end = self._native.end(left)
+            finally:
+                self._waits.release()
         if self._end is None:
             raise WaitTimeoutError(
                 f"nothing came of the round within {timeout} s; it goes on: wait again, or call it off"

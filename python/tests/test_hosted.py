@@ -347,6 +347,29 @@ def test_a_coordinator_without_a_host_begins_its_rounds_by_itself(place):
             assert job.lost.offered is None
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_several_threads_get_one_end_of_a_round(world, lost):
+    coordinator, nodes = world
+    chosen = names(0, 1, 2)
+    for tag in range(10):
+        begun = coordinator.begin(chosen, tag=tag)
+        with ThreadPoolExecutor(4) as threads:
+            waits = [threads.submit(begun.result) for _ in range(4)]
+            # One that waits a while does not wait as long as the others.
+            with pytest.raises(bs.WaitTimeoutError, match="nothing came of the round within 0"):
+                begun.result(timeout=0)
+            for wrong in ("x", -1, float("nan")):
+                with pytest.raises(bs.ConfigError, match="timeout: "):
+                    begun.result(timeout=wrong)
+            if lost:
+                begun.call_off()
+                assert {str(wait.exception()) for wait in waits} == {str(waits[0].exception())}
+                assert isinstance(waits[0].exception(), bs.RoundLost)
+            else:
+                nodes.train(chosen, tag)
+                assert {id(wait.result()) for wait in waits} == {id(begun.result())}
+
+
 def test_a_coordinator_that_stops_ends_the_round(place):
     with place.coordinator(spec_of(place), hosted=True) as coordinator:
         begun = coordinator.begin(names(0, 1, 2))
