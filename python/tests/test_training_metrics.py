@@ -140,7 +140,7 @@ def test_what_is_not_reported_as_it_is_is_told(place, caplog):
     spec = place.spec(parties=1, metrics=[ACCURACY, LOSS])
     with place.coordinator(spec) as coordinator, place.join(coordinator, "a") as session:
         rnd = session.next_round()
-        rnd.submit(np.zeros(4), metrics={"accuracy": np.float32(1.5), "loss": np.array(math.inf)})
+        rnd.submit(np.zeros(4), metrics={"accuracy": np.float32(1.53125), "loss": np.array(math.inf)})
         outcome = rnd.outcome()
     assert (outcome.metrics, outcome.reported) == (
         {"accuracy": 1.0, "loss": None},
@@ -150,7 +150,7 @@ def test_what_is_not_reported_as_it_is_is_told(place, caplog):
     assert clipped.startswith("metric accuracy was outside of its range")
     assert missing == "metric loss was not a finite number and counts as missing"
     assert all(warning in caplog.text for warning in outcome.warnings)
-    assert "1.5" not in caplog.text
+    assert "1.53" not in caplog.text
 
 
 @pytest.mark.parametrize("protocol", bs.protocols())
@@ -165,16 +165,16 @@ def test_who_reports_a_metric_alone_is_told(place, partner, protocol, caplog):
         ]
         with place.join(coordinator, "party-0") as session:
             rnd = session.next_round()
-            rnd.submit(np.zeros(4), weights[0], metrics={"accuracy": 0.25, "loss": 7.5})
+            rnd.submit(np.zeros(4), weights[0], metrics={"accuracy": 0.25, "loss": 7.53125})
             outcome = rnd.outcome()
         for other in others:
             other.wait()
     # Here is what it is told of: everybody has its number.
-    assert outcome.metrics["loss"] == pytest.approx(7.5, abs=1e-5)
+    assert outcome.metrics["loss"] == pytest.approx(7.53125, abs=1e-5)
     (warning,) = outcome.warnings
     assert warning.startswith("metric loss was reported by this party alone")
     assert warning in caplog.text
-    assert "7.5" not in caplog.text
+    assert "7.53" not in caplog.text
 
 
 @pytest.mark.parametrize(
