@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from blindsum import _native, checks
 from blindsum.display import Shown
+from blindsum.hosted import HostedResult, PendingRound, as_tag, as_time, given_model, named
 from blindsum.orders import command_of
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.spec import JobSpec
@@ -65,6 +67,7 @@ class Admin(Shown):
         """How a job stands, as plain data.
 
         It has the fields of a status (:meth:`Coordinator.statuses`), and ``hash`` of the specification,
+        ``hosted`` (whether a host begins its rounds),
         ``stage`` (what the job does now: ``"offered"`` while parties join, the name of a stage, ``"waiting"``
         between rounds, or its state if it is over), ``stage_since_ms`` (milliseconds since 1970, or
         ``None``), ``ended`` (the latest five rounds that are over, newest first, each with ``lost``: who was
@@ -109,8 +112,17 @@ class Admin(Shown):
         given = command_of(command, values)
         return self._native.order(checks.line("job", job), given, checks.line("reason", reason))
 
-    def add(self, spec: JobSpec, reason: str) -> str:
+    def add(self, spec: JobSpec, reason: str, *, hosted: bool = False) -> str:
         """Add a job, which starts from zeros or goes on from the coordinator's store.
+
+        Parameters
+        ----------
+        spec
+            The job.
+        reason
+            Why, in at most 500 characters.
+        hosted
+            Whether a host begins its rounds (:meth:`begin`).
 
         Raises
         ------
@@ -120,7 +132,77 @@ class Admin(Shown):
         blindsum.NetworkError
             As for :meth:`jobs`.
         """
-        return self._native.add(spec.to_json(), checks.line("reason", reason))
+        return self._native.add(spec.to_json(), hosted, checks.line("reason", reason))
+
+    def begin(
+        self,
+        job: str,
+        parties: Iterable[str],
+        model: object = None,
+        *,
+        tag: int | None = None,
+        join_within: float | None = None,
+        deadline: float | None = None,
+    ) -> PendingRound:
+        """Begin a round of exactly these parties, and return at once: as :meth:`Coordinator.begin`.
+
+        The job must be one whose rounds a host begins: ``hosted = true`` in the coordinator's configuration,
+        ``blindsum serve --hosted``, or :meth:`add` with ``hosted=True``. The coordinator calls the round off
+        where this process ends before it, and where this object and the :class:`PendingRound` are gone.
+
+        Parameters
+        ----------
+        job
+            The job.
+        parties, model, tag, join_within, deadline
+            As for :meth:`Coordinator.begin`.
+
+        Raises
+        ------
+        blindsum.ConfigError, blindsum.InputError
+            Names, a tag, times or a model that cannot be.
+        blindsum.CallError
+            No round can begin now, or there is no such job.
+        blindsum.NetworkError
+            As for :meth:`jobs`; :meth:`PendingRound.result` raises it, too, where the connection ends.
+        """
+        names = named(parties)
+        number = as_tag(tag)
+        start = None if model is None else given_model(model)
+        within, until = as_time("join_within", join_within), as_time("deadline", deadline)
+        name = checks.line("job", job)
+        return PendingRound(
+            self._native.begin(name, list(names), start, number, within, until), names, number
+        )
+
+    def round(
+        self,
+        job: str,
+        parties: Iterable[str],
+        model: object = None,
+        *,
+        tag: int | None = None,
+        join_within: float | None = None,
+        deadline: float | None = None,
+    ) -> HostedResult:
+        """Run a round of exactly these parties: :meth:`begin`, and wait for its result.
+
+        Raises
+        ------
+        blindsum.RoundLost
+            The round has no result; its ``lost`` names who was lost and why.
+        blindsum.ConfigError, blindsum.InputError, blindsum.CallError, blindsum.NetworkError
+            As for :meth:`begin`.
+
+        Examples
+        --------
+        ::
+
+            admin = bs.Admin("https://agg.example:9444", identity="flora", ca="ca.pem")
+            result = admin.round("tumour", ["node-1", "node-2", "node-3"], tag=step)
+        """
+        begun = self.begin(job, parties, model, tag=tag, join_within=join_within, deadline=deadline)
+        return begun.result()
 
     def reload(self, reason: str) -> list[str]:
         """Make the coordinator read its files again: certificates, limits and new jobs of its configuration.

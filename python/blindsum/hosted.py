@@ -289,19 +289,26 @@ def as_tag(tag: object) -> int | None:
     return None if tag is None else checks.setting("tag", tag, 0, MOST_TAG)
 
 
-def given_model(model: object, spec: JobSpec) -> object:
+def given_model(model: object, spec: JobSpec | None = None) -> object:
     """The model that a host begins a round with, as a vector.
+
+    Parameters
+    ----------
+    model
+        Floats.
+    spec
+        The job; the coordinator checks what cannot be checked without it.
 
     Raises
     ------
     blindsum.InputError
         No vector of ``dim`` finite floats, or the job keeps no model.
     """
-    if spec.model_update == "none":
+    if spec is not None and spec.model_update == "none":
         raise InputError('model: the job keeps no model (model_update = "none"): give none')
     from blindsum import arrays
 
-    start = arrays.as_vector(model, spec.dim, "model")
+    start = arrays.as_vector(model, None if spec is None else spec.dim, "model")
     if (index := _native.first_not_finite(start)) is not None:
         raise InputError(f"model: coordinate {index} is not a finite number", index)
     return start

@@ -119,6 +119,14 @@ pub enum CallError {
         /// Why.
         why: String,
     },
+    /// No job has this name here.
+    #[error(
+        "round of job {job}: there is no such job here: `blindsum admin jobs` lists those that there are"
+    )]
+    UnknownJob {
+        /// The name.
+        job: String,
+    },
     /// The coordinator stops.
     #[error("round of job {job}: its coordinator stops: call it when one is started again")]
     Stopping {
@@ -143,6 +151,7 @@ impl CallError {
             Self::Busy { .. } => "busy",
             Self::Over { .. } => "state",
             Self::Held { .. } => "held",
+            Self::UnknownJob { .. } => "unknown-job",
             Self::Stopping { .. } => "stopping",
             Self::Value { .. } => "value",
         }
@@ -151,6 +160,9 @@ impl CallError {
 
 /// The longest time of a call, in seconds.
 const MAX_SECONDS: f64 = 1e6;
+
+/// The largest tag: a whole number of every language.
+const MAX_TAG: u64 = i64::MAX as u64;
 
 impl Call {
     /// Checks what does not depend on how the job stands; gives the model that the round starts from, where there is one,
@@ -167,6 +179,10 @@ impl Call {
                 "{least} <= {given} names <= parties = {most}: a round of this job takes no fewer and no more"
             );
             return Err(value("parties", rule));
+        }
+        if let Some(tag) = self.tag.filter(|tag| *tag > MAX_TAG) {
+            let rule = format!("0 <= tag = {tag} <= 2^63 - 1: count the steps in whole numbers");
+            return Err(value("tag", rule));
         }
         let mut names = BTreeSet::new();
         if let Some(twice) = self

@@ -7,6 +7,7 @@ use blindsum_net::{Credentials, NetError};
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 
+use crate::calls::{PendingRound, read_call};
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::network::{Pem, credentials};
 use crate::process::Home;
@@ -21,7 +22,7 @@ pub struct Admin(Arc<Line>);
 const ADMIN: &str = "connection to a coordinator";
 
 /// Where the coordinator is, and what makes connections to it.
-struct Line {
+pub struct Line {
     url: String,
     credentials: Credentials,
     server_name: Option<String>,
@@ -54,6 +55,17 @@ impl IntoPyErr for AdminError {
         match self {
             AdminError::Net(error) => error.into_py_err(py),
             AdminError::Refused { code, reason } => raise(py, "OrderError", (code, reason)),
+            AdminError::Call { field, reason, .. } if field == "model" => {
+                raise(py, "InputError", (format!("model: {reason}"),))
+            }
+            AdminError::Call {
+                code,
+                field,
+                reason,
+            } => match field.is_empty() {
+                true => raise(py, "CallError", (code, reason)),
+                false => raise(py, "ConfigError", (field, reason)),
+            },
             other => raise(py, "BlindsumError", (other.to_string(),)),
         }
     }
@@ -63,7 +75,7 @@ impl Line {
     /// Connects and asks.
     fn ask<T>(
         &self,
-        question: impl FnOnce(&Runtime, &mut admin::Admin) -> Result<T, AdminError>,
+        question: impl FnOnce(&Runtime, admin::Admin) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
         let mut made = locked(&self.runtime);
         let runtime = match made.take() {
@@ -80,8 +92,8 @@ impl Line {
         let runtime = made.insert(runtime);
         let name = self.server_name.as_deref();
         let connect = admin::Admin::connect(&self.url, &self.credentials, name);
-        let mut admin = runtime.block_on(connect)?;
-        question(runtime, &mut admin)
+        let admin = runtime.block_on(connect)?;
+        question(runtime, admin)
     }
 }
 
@@ -91,7 +103,7 @@ impl Admin {
     fn describe(&self, py: Python<'_>, job: String) -> PyResult<String> {
         self.0.home.check(py, ADMIN)?;
         let line = self.0.clone();
-        let ask = move || line.ask(|runtime, admin| runtime.block_on(admin.describe(&job)));
+        let ask = move || line.ask(|runtime, mut admin| runtime.block_on(admin.describe(&job)));
         abandonable(py, ask)?.or_raise(py)
     }
 
@@ -106,16 +118,18 @@ impl Admin {
         self.0.home.check(py, ADMIN)?;
         let line = self.0.clone();
         let ask = move || {
-            line.ask(|runtime, admin| runtime.block_on(admin.order(&job, &command, &reason)))
+            line.ask(|runtime, mut admin| runtime.block_on(admin.order(&job, &command, &reason)))
         };
         abandonable(py, ask)?.or_raise(py)
     }
 
-    /// Adds a job, its specification as JSON; gives what was done.
-    fn add(&self, py: Python<'_>, spec: String, reason: String) -> PyResult<String> {
+    /// Adds a job, its specification as JSON; gives what was done. Where it is `hosted`, a host begins its rounds.
+    fn add(&self, py: Python<'_>, spec: String, hosted: bool, reason: String) -> PyResult<String> {
         self.0.home.check(py, ADMIN)?;
         let line = self.0.clone();
-        let ask = move || line.ask(|runtime, admin| runtime.block_on(admin.add(&spec, &reason)));
+        let ask = move || {
+            line.ask(|runtime, mut admin| runtime.block_on(admin.add(&spec, hosted, &reason)))
+        };
         abandonable(py, ask)?.or_raise(py)
     }
 
@@ -123,7 +137,33 @@ impl Admin {
     fn reload(&self, py: Python<'_>, reason: String) -> PyResult<String> {
         self.0.home.check(py, ADMIN)?;
         let line = self.0.clone();
-        let ask = move || line.ask(|runtime, admin| runtime.block_on(admin.reload(&reason)));
+        let ask = move || line.ask(|runtime, mut admin| runtime.block_on(admin.reload(&reason)));
         abandonable(py, ask)?.or_raise(py)
+    }
+
+    /// Begins a round of these parties, of a job whose rounds a host begins.
+    #[pyo3(signature = (job, parties, model, tag, join_within, deadline))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives a call so")]
+    fn begin(
+        &self,
+        py: Python<'_>,
+        job: String,
+        parties: Vec<String>,
+        model: Option<&Bound<'_, PyAny>>,
+        tag: Option<u64>,
+        join_within: Option<f64>,
+        deadline: Option<f64>,
+    ) -> PyResult<PendingRound> {
+        self.0.home.check(py, ADMIN)?;
+        let call = read_call(tag, parties, model, join_within, deadline)?;
+        let line = self.0.clone();
+        let begin = move || {
+            line.ask(|runtime, admin| {
+                let round = runtime.block_on(admin.host(&job, call))?;
+                Ok((round, runtime.handle().clone()))
+            })
+        };
+        let (round, runtime) = abandonable(py, begin)?.or_raise(py)?;
+        Ok(PendingRound::there(round, runtime, self.0.clone()))
     }
 }

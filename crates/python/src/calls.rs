@@ -1,16 +1,18 @@
 //! Rounds that a program begins which runs a coordinator.
 
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 
 use blindsum_job::calls::{Call, CallEnd, CallError, CallLost, CallSum};
 use blindsum_job::report::MetricReport;
+use blindsum_net::admin::{AdminError, HostControl, HostedRound};
 use blindsum_net::coordinator::{CallControl, PendingCall};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tokio::runtime::Handle;
 
-use crate::errors::{IntoPyErr, raise};
+use crate::admin::Line;
+use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::party::duration;
 use crate::process::Home;
@@ -94,33 +96,62 @@ fn call_sum(py: Python<'_>, sum: CallSum, fits: bool) -> PyResult<Bound<'_, PyAn
     )
 }
 
+/// What came of a call, and whether exact sums of the job's integers fit into 64 bits.
+type Ended = Result<(CallEnd, bool), AdminError>;
+
+/// The coordinator of a round.
+enum Control {
+    Here(CallControl),
+    There(HostControl),
+}
+
 /// A round that was called. Its methods may be called from several threads.
 #[pyclass(frozen, module = "blindsum._native")]
 pub struct PendingRound {
-    ended: Mutex<Receiver<CallEnd>>,
-    control: CallControl,
+    ended: Mutex<Receiver<Ended>>,
+    control: Control,
     runtime: Handle,
-    fits: bool,
     home: Home,
+    /// What makes connections to a coordinator elsewhere, which lives as long as its rounds.
+    _line: Option<Arc<Line>>,
 }
 
 impl PendingRound {
-    /// One whose end is heard on this runtime. Sums of the job fit into 64 bits, or not.
-    pub fn new(mut pending: PendingCall, runtime: Handle, fits: bool) -> Self {
+    /// One of a coordinator in this process, whose end is heard on this runtime. Sums of the job fit into 64 bits, or not.
+    pub fn here(mut pending: PendingCall, runtime: Handle, fits: bool) -> Self {
         let (sender, ended) = channel();
-        let control = pending.control();
+        let control = Control::Here(pending.control());
         runtime.spawn(async move {
             if let Some(end) = pending.end().await {
                 // Perhaps nobody wants to hear it.
-                let _ = sender.send(end);
+                let _ = sender.send(Ok((end, fits)));
             }
         });
+        Self::with(ended, control, runtime, None)
+    }
+
+    /// One of a coordinator elsewhere.
+    pub fn there(round: HostedRound, runtime: Handle, line: Arc<Line>) -> Self {
+        let (sender, ended) = channel();
+        let control = Control::There(round.control());
+        runtime.spawn(async move {
+            let _ = sender.send(round.end().await);
+        });
+        Self::with(ended, control, runtime, Some(line))
+    }
+
+    fn with(
+        ended: Receiver<Ended>,
+        control: Control,
+        runtime: Handle,
+        line: Option<Arc<Line>>,
+    ) -> Self {
         Self {
             ended: Mutex::new(ended),
             control,
             runtime,
-            fits,
             home: Home::here(),
+            _line: line,
         }
     }
 }
@@ -143,7 +174,10 @@ impl PendingRound {
         })?;
         match found {
             None => Ok(None),
-            Some(Some(end)) => call_end(py, end, self.fits).map(Some),
+            Some(Some(end)) => {
+                let (end, fits) = end.or_raise(py)?;
+                call_end(py, end, fits).map(Some)
+            }
             Some(None) => {
                 let text = "the coordinator has ended, and what came of the round is not known here; its store knows";
                 Err(raise(py, "SessionClosedError", (text,)))
@@ -154,16 +188,28 @@ impl PendingRound {
     /// The host knows that a party has failed.
     fn report_failed(&self, py: Python<'_>, party: &str, reason: &str) -> PyResult<()> {
         self.home.check(py, ROUND)?;
-        let said = self.control.report_failed(party, reason);
-        released(py, || self.runtime.block_on(said));
+        released(py, || {
+            self.runtime.block_on(async {
+                match &self.control {
+                    Control::Here(control) => control.report_failed(party, reason).await,
+                    Control::There(control) => control.report_failed(party, reason).await,
+                }
+            });
+        });
         Ok(())
     }
 
     /// The host wants no result any more.
     fn call_off(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
         self.home.check(py, ROUND)?;
-        let said = self.control.call_off(reason);
-        released(py, || self.runtime.block_on(said));
+        released(py, || {
+            self.runtime.block_on(async {
+                match &self.control {
+                    Control::Here(control) => control.call_off(reason).await,
+                    Control::There(control) => control.call_off(reason).await,
+                }
+            });
+        });
         Ok(())
     }
 }

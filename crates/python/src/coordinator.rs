@@ -312,7 +312,7 @@ impl Coordinator {
         let here = runtime.clone();
         let called = move || here.block_on(control.call(&job, call));
         let pending = abandonable(py, called)?.or_raise(py)?;
-        Ok(PendingRound::new(pending, runtime, self.sums_fit_64_bits))
+        Ok(PendingRound::here(pending, runtime, self.sums_fit_64_bits))
     }
 
     /// Lets the round under way end, begins none, and ends; `next_status` says when that is done. Returns at once.

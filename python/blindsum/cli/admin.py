@@ -7,7 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from blindsum.cli import passphrases
+from blindsum.cli import hosted_round, passphrases
 from blindsum.cli.files import named
 from blindsum.cli.jobs import spec_from_file
 from blindsum.cli.operators import lines_of, summary
@@ -25,6 +25,7 @@ examples, with `--at https://agg.example:9444 --identity alice --ca ca.pem` behi
   blindsum admin ban tumour hospital-c --for 2h --reason "its training fails in each round"
   blindsum admin unban tumour hospital-c --reason "it was mended"
   blindsum admin add second.toml --reason "the study of spring"
+  blindsum admin round tumour --parties hospital-a,hospital-b,hospital-c --tag 3 --out mean.npy
   blindsum admin reload --reason "new certificate"
   blindsum admin drain --reason "upgrade"
   blindsum admin end tumour --reason "the study is over"
@@ -34,7 +35,8 @@ configuration of blindsumd. It lets in certificates of operators alone: blindsum
 Each order is recorded in the coordinator's store with the operator's name, the time and the reason.
 See docs/operating.md.
 
-exit status: 0 done, 1 the order was refused and nothing was done, or the coordinator was not reached, 2 wrong
+exit status: 0 done, 1 the order was refused and nothing was done, the coordinator was not reached, or the round
+was lost, 2 wrong
 arguments or credentials, 3 `reload` was done in part: the lines that begin with "not done:" say what was not
 """
 
@@ -99,8 +101,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     new = actions.add_parser("add", help="add a job")
     new.add_argument("file", type=named, metavar="FILE", help="the job, TOML or JSON")
     add_connection(new)
+    new.add_argument("--hosted", action="store_true", help="a program begins its rounds, as `round` does")
     _add_reason(new)
     new.set_defaults(run=_add)
+
+    hosted_round.add(actions, add_connection, duration)
 
     reload = actions.add_parser(
         "reload", help="read certificates, limits and new jobs again from their files"
@@ -185,7 +190,7 @@ def _ordered(options: argparse.Namespace) -> int:
 
 def _add(options: argparse.Namespace) -> int:
     spec = spec_from_file(options.file)
-    print(connected(options).add(spec, options.reason))
+    print(connected(options).add(spec, options.reason, hosted=options.hosted))
     return 0
 
 

@@ -35,6 +35,8 @@ def doing(job: Mapping[str, Any]) -> str:
     latest = job["round"]
     match job["stage"]:
         case "waiting":
+            if job["hosted"]:
+                return job["held"] or "waits for its host to begin a round"
             return job["held"] or f"waits for parties, at least {job['min_parties']}"
         case "offered":
             return f"round {latest['number']} is offered{_since(job)}"

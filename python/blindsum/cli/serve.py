@@ -153,6 +153,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="let operators in there, who use blindsum admin and blindsum watch (default: off)",
     )
     parser.add_argument(
+        "--hosted",
+        action="store_true",
+        help="begin no round: a program does, by `blindsum admin round` or in Python (needs --admin)",
+    )
+    parser.add_argument(
         "--store", type=named, metavar="FILE", help="SQLite file that remembers rounds and models"
     )
     parser.add_argument(
@@ -248,6 +253,8 @@ def _run(options: argparse.Namespace) -> int:
         raise ConfigError("--state-dir", "only other servers have one; a coordinator has --store")
     if options.out and not options.store:
         raise ConfigError("--out", "needs --store, where the models are")
+    if options.hosted and not options.admin:
+        raise ConfigError("--hosted", "needs --admin HOST:PORT, where a program begins the rounds")
     check_file("--out", options.out, inputs(options, *_READ))
     spec = spec_from_file(options.job)
     if options.out and spec.model_update == "none":
@@ -284,6 +291,7 @@ def _run(options: argparse.Namespace) -> int:
             dashboard_token_file=options.dashboard_token_file,
             choice=options.choice,
             change=options.change,
+            hosted=options.hosted,
         )
 
     def stop() -> None:

@@ -62,7 +62,8 @@ impl Control {
     pub async fn call(&self, job: &str, call: Call) -> Result<PendingCall, CallError> {
         let stopping = || CallError::Stopping { job: foreign(job) };
         let host = self.host().ok_or_else(stopping)?;
-        let served = host.jobs.get(job).ok_or_else(stopping)?;
+        let unknown = || CallError::UnknownJob { job: foreign(job) };
+        let served = host.jobs.get(job).ok_or_else(unknown)?;
         drop(host);
         let (taken, id) = oneshot::channel();
         let (end, ended) = oneshot::channel();
@@ -76,5 +77,16 @@ impl Control {
         let id = id.await.map_err(|_| stopping())??;
         let control = CallControl { id, events };
         Ok(PendingCall { control, ended })
+    }
+
+    /// The coordinates of a job's vectors; none where there is no such job.
+    pub(super) fn dim(&self, job: &str) -> Option<u64> {
+        Some(self.host()?.jobs.get(job)?.job.spec().dim as u64)
+    }
+
+    /// Whether exact sums of a job's integers are below 2^64.
+    pub(super) fn sums_fit_64_bits(&self, job: &str) -> bool {
+        let served = self.host().and_then(|host| host.jobs.get(job));
+        served.is_some_and(|served| served.job.encoding().sums_fit_64_bits())
     }
 }

@@ -36,6 +36,7 @@
 //! rounds = 50
 //! initial_model = "model.npy"       # optional: .npy of f4 or f8, or raw little-endian f32
 //! results = "results"               # optional: a folder for the result of each round that the coordinator learns
+//! hosted = true                     # optional: a host begins the rounds, by the admin interface
 //! ```
 //!
 //! With `server = 1` or `2` the file is that of the second or the third server of its one job: it has `state_dir`, a folder,
@@ -109,7 +110,7 @@ pub struct ConfigFile {
     pub change: u32,
     /// Limits for parties.
     pub limits: Limits,
-    /// The jobs: the fields of a [`JobSpec`], `initial_model` and `results`.
+    /// The jobs: the fields of a [`JobSpec`], `initial_model`, `results` and `hosted`.
     pub jobs: Vec<Table>,
     /// Settings of the program that reads the file. A coordinator ignores them.
     pub program: Table,
@@ -240,6 +241,9 @@ impl ConfigFile {
         let (Some(job), true) = (jobs.pop(), jobs.is_empty()) else {
             return refused("jobs", "must be the one job that this server computes for");
         };
+        if job.hosted {
+            return refused("hosted", "only a coordinator begins rounds: leave it out");
+        }
         if job.initial_model.is_some() {
             return refused("initial_model", "only a coordinator has one: leave it out");
         }
@@ -403,6 +407,7 @@ pub(super) struct WrittenJob {
     pub spec: JobSpec,
     initial_model: Option<PathBuf>,
     results: Option<PathBuf>,
+    hosted: bool,
 }
 
 impl WrittenJob {
@@ -419,7 +424,7 @@ impl WrittenJob {
             spec: self.spec,
             initial_model,
             results: self.results,
-            hosted: false,
+            hosted: self.hosted,
         })
     }
 }
@@ -434,6 +439,11 @@ fn job(mut table: Table, folder: &Path) -> Result<WrittenJob, NetError> {
         Some(_) => Err(NetError::config(field, "must be a path")),
     };
     let (initial_model, results) = (path("initial_model")?, path("results")?);
+    let hosted = match table.remove("hosted") {
+        None => false,
+        Some(Value::Boolean(hosted)) => hosted,
+        Some(_) => return Err(NetError::config("hosted", "must be true or false")),
+    };
     let written = table
         .try_into()
         .map_err(|e: toml::de::Error| NetError::config("specification", toml_words(&e, "")))?;
@@ -443,6 +453,7 @@ fn job(mut table: Table, folder: &Path) -> Result<WrittenJob, NetError> {
         spec,
         initial_model,
         results,
+        hosted,
     })
 }
 

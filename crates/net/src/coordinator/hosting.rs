@@ -34,6 +34,8 @@ pub(crate) struct ServedJob {
     pub counted: Counted,
     /// The model that it started from here.
     pub start: ModelOrigin,
+    /// Whether a host begins its rounds.
+    pub hosted: bool,
 }
 
 /// The jobs by name. Clones share them.
@@ -186,6 +188,7 @@ fn open_job(
         handle,
         status,
         counted,
+        hosted,
     };
     Ok((driver, job, door))
 }

@@ -241,7 +241,7 @@ fn an_operator_adds_a_job_and_drains_the_coordinator() {
         ..spec(ProtocolName::Plain, 3)
     };
     let json = serde_json::to_string(&more).unwrap();
-    let added = coordinator.block_on(admin.add(&json, "a study")).unwrap();
+    let added = coordinator.block_on(admin.add(&json, false, "a study")).unwrap();
     assert!(
         added.starts_with("job more was added; after a restart it is not served"),
         "{added}"
@@ -251,7 +251,7 @@ fn an_operator_adds_a_job_and_drains_the_coordinator() {
         ("{", "wrong", "value"),
         (&*json, "", "value"),
     ] {
-        match coordinator.block_on(admin.add(spec, reason)) {
+        match coordinator.block_on(admin.add(spec, false, reason)) {
             Err(AdminError::Refused { code: found, .. }) => assert_eq!(found, code),
             other => panic!("{other:?} in the place of a refusal"),
         }

@@ -14,6 +14,7 @@ mod flashe;
 mod framing;
 mod hidden_models;
 mod hosted;
+mod hosts;
 mod integers;
 mod joining;
 mod killed;

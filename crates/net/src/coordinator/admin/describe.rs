@@ -20,6 +20,8 @@ pub struct Description {
     pub status: JobStatus,
     /// The hash of the job's specification, in hexadecimal digits.
     pub hash: String,
+    /// Whether a host begins its rounds.
+    pub hosted: bool,
     /// What the job does now: `offered` while parties join a round, the name of a stage, `waiting` between rounds, or the
     /// state of a job that is over.
     pub stage: String,
@@ -99,7 +101,7 @@ impl Control {
                 let rounds = store.rounds(name, LATEST + 1)?;
                 let orders = store.orders(name, LATEST)?;
                 let status = job.status.borrow().clone();
-                Ok(Description::of(status, job.job.hash(), rounds, orders))
+                Ok(Description::of(status, &job, rounds, orders))
             };
             jobs.into_iter().map(describe).collect()
         });
@@ -111,7 +113,7 @@ impl Control {
 impl Description {
     fn of(
         status: JobStatus,
-        hash: &[u8; 32],
+        job: &ServedJob,
         rounds: Vec<RoundReport>,
         orders: Vec<OrderRecord>,
     ) -> Self {
@@ -120,7 +122,8 @@ impl Description {
             |report: &RoundReport| matches!(report.state, RoundState::Done | RoundState::Aborted);
         let ended = rounds.into_iter().filter(is_over).take(LATEST as usize);
         Self {
-            hash: crate::hex(hash),
+            hash: crate::hex(job.job.hash()),
+            hosted: job.hosted,
             stage,
             stage_since_ms,
             ended: ended.map(Ended::from).collect(),

@@ -1,10 +1,11 @@
 //! The admin interface: operators see how jobs stand and give orders, over mutual TLS at an address of its own.
 //!
 //! `listener` lets in whoever shows the certificate of an operator, and nobody else. `service` answers. `describe` is what
-//! operators see of a job.
+//! operators see of a job, `rounds` are those that they begin.
 
 mod describe;
 mod listener;
+mod rounds;
 mod service;
 
 use std::sync::Arc;

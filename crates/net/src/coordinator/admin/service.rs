@@ -5,16 +5,17 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::foreign;
 use blindsum_protocol::JobSpec;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use super::super::reloading::End;
 use super::super::{Control, JobConfig};
 use super::listener::Operator;
+use super::rounds;
 use crate::JobError;
 use crate::orders::{Command, Order, OrderError, check_reason};
 use crate::pb::admin_server::Admin;
 use crate::pb::{
-    AddRequest, DescribeReply, DescribeRequest, OrderReply, OrderRequest, ReloadRequest,
+    AddRequest, DescribeReply, DescribeRequest, HostWord, OrderReply, OrderRequest, ReloadRequest,
 };
 
 /// The code of an order that was carried out in part: the reason says, a line each, what was done and what was not.
@@ -95,7 +96,7 @@ impl Admin for Service {
             spec,
             initial_model: None,
             results: None,
-            hosted: false,
+            hosted: asked.hosted,
         });
         let outcome = added.await.map_err(|error| error.to_string());
         let is_configured = self.control.configures(&job).await;
@@ -127,6 +128,17 @@ impl Admin for Service {
             End::InPart => refused(IN_PART, text),
             End::Nothing => refused("value", text),
         })
+    }
+
+    type HostStream = rounds::NewsOfRound;
+
+    async fn host(
+        &self,
+        request: Request<Streaming<HostWord>>,
+    ) -> Result<Response<Self::HostStream>, Status> {
+        let by = self.operator(&request)?.name;
+        let news = rounds::host(&self.control, &by, request.into_inner()).await?;
+        Ok(Response::new(news))
     }
 }
 

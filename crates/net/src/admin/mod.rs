@@ -1,5 +1,7 @@
 //! The operator's side of the admin interface: how a coordinator's jobs stand, and orders to them, from elsewhere.
 
+mod rounds;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use crate::pb::{AddRequest, DescribeRequest, OrderReply, OrderRequest, ReloadReq
 use crate::plain::{ENDED, status_words};
 use crate::stream::Traffic;
 use crate::{Credentials, NetError};
+pub use rounds::{HostControl, HostedRound};
 
 /// The time for an answer: an order waits for the work that a job is doing.
 const ANSWER: Duration = Duration::from_secs(120);
@@ -39,6 +42,16 @@ pub enum AdminError {
     Refused {
         /// A name for programs.
         code: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The coordinator begins no round. Nothing has changed.
+    #[error("{reason}")]
+    Call {
+        /// A name for programs.
+        code: String,
+        /// The field of the call that breaks a rule; empty where none does.
+        field: String,
         /// Why, and what to do.
         reason: String,
     },
@@ -120,14 +133,20 @@ impl Admin {
         self.answered(reply)
     }
 
-    /// Adds a job, its specification as JSON; gives what was done.
+    /// Adds a job, its specification as JSON; gives what was done. Where it is `hosted`, a host begins its rounds.
     ///
     /// # Errors
     /// As [`order`](Self::order).
-    pub async fn add(&mut self, spec: &str, reason: &str) -> Result<String, AdminError> {
+    pub async fn add(
+        &mut self,
+        spec: &str,
+        hosted: bool,
+        reason: &str,
+    ) -> Result<String, AdminError> {
         let added = AddRequest {
             job_spec: spec.into(),
             reason: reason.into(),
+            hosted,
         };
         let reply = in_time(self.client.add(added)).await;
         self.answered(reply)

@@ -1,0 +1,108 @@
+"""``blindsum admin round``: begin one round of a job whose rounds a program begins, and wait for its result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from blindsum.cli.files import check_file, named
+
+if TYPE_CHECKING:
+    from blindsum.hosted import HostedResult
+
+
+def add(actions: Any, connection: Callable[[argparse.ArgumentParser], None], duration: Any) -> None:
+    """Describe the arguments of the action."""
+    parser = actions.add_parser("round", help="begin a round of a hosted job, and wait for its result")
+    parser.add_argument("job", metavar="NAME")
+    parser.add_argument("--parties", required=True, metavar="NAME,NAME", help="who takes part: their names")
+    parser.add_argument("--tag", type=int, metavar="N", help="your number of the step; parties hear it")
+    parser.add_argument(
+        "--model", type=named, metavar="FILE", help="model to start from, .npy (default: the job's own)"
+    )
+    parser.add_argument(
+        "--join-within", type=duration, metavar="TIME", help="time in which they must come (default: the job's)"
+    )
+    parser.add_argument("--deadline", type=duration, metavar="TIME", help="the round ends then at the latest")
+    parser.add_argument("--out", type=named, metavar="FILE", help="write the mean there, .npy")
+    connection(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from blindsum.cli.admin import connected
+    from blindsum.cli.flags import named_as_flags
+    from blindsum.cli.model_files import model_in
+    from blindsum.errors import RoundLost
+
+    check_file("--out", options.out, [("--model", options.model)])
+    model = None if options.model is None else model_in(options.model, "--model")
+    admin = connected(options)
+    try:
+        with named_as_flags("parties", "tag", "join_within", "deadline"):
+            result = admin.round(
+                options.job,
+                [name.strip() for name in options.parties.split(",")],
+                model,
+                tag=options.tag,
+                join_within=options.join_within,
+                deadline=options.deadline,
+            )
+    except RoundLost as lost:
+        _tell_lost(lost, options.json)
+        return 1
+    if options.out:
+        _write(options.out, result)
+    print(json.dumps(_fields(result)) if options.json else "\n".join(_lines(result, options.out)))
+    return 0
+
+
+def _write(path: str, result: HostedResult) -> None:
+    from blindsum.cli.files import write_array
+    from blindsum.errors import ConfigError
+
+    if result.mean is None:
+        rule = "the coordinator of this job learns no mean: write it at a party, with blindsum join --out"
+        raise ConfigError("--out", rule)
+    write_array(path, result.mean)
+
+
+def _fields(result: HostedResult) -> dict[str, Any]:
+    """A result as plain data; the mean is in the file of ``--out``."""
+    return {
+        "round": result.number,
+        "tag": result.tag,
+        "survivors": list(result.survivors),
+        "lost": dict(result.lost),
+        "total_weight": result.total_weight,
+        "metrics": dict(result.metrics),
+        "result": result.result,
+        "model_version": result.model_version,
+        "seconds": result.seconds,
+    }
+
+
+def _lines(result: HostedResult, out: str | None) -> list[str]:
+    from blindsum.display import names_text
+
+    of = "" if result.tag is None else f", tag {result.tag}"
+    weight = "" if result.total_weight is None else f", total weight {result.total_weight}"
+    lines = [f"round {result.number}{of}: sum of {names_text(result.survivors)}{weight}, {result.seconds:.1f} s"]
+    lines += [f"  lost: {name}: {why}" for name, why in result.lost.items()]
+    lines += [f"  {name}: {value}" for name, value in result.metrics.items()]
+    lines.append(f"  result {result.result}")
+    return lines + ([f"  mean: {out}"] if out else [])
+
+
+def _tell_lost(lost: Any, as_json: bool) -> None:
+    from blindsum.cli.console import note
+
+    if as_json:
+        print(json.dumps({"round": lost.number, "tag": lost.tag, "reason": lost.reason, "lost": dict(lost.lost)}))
+        return
+    note(f"blindsum: the round has no result: {lost.reason}", "WARN")
+    for name, why in lost.lost.items():
+        note(f"  lost: {name}: {why}", "WARN")
