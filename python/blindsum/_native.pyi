@@ -124,7 +124,7 @@ class Party:
     name: str
     spec: str
     def next_round(
-        self, timeout: float | None, tells_held: bool, tag: int | None
+        self, timeout: float | None, tells_held: bool, tag: Step | None
     ) -> Round | BlindsumError | str | None: ...
     def final_model(self) -> Vector | None: ...
     def done_early(self) -> str: ...
@@ -178,7 +178,7 @@ class PartyMachine:
     def connected(self, now: float, wall: float) -> None: ...
     def lost(self, reason: str, now: float, wall: float) -> None: ...
     def receive(self, frame: bytes, now: float, wall: float) -> None: ...
-    def want_round(self, tag: int | None, now: float, wall: float) -> None: ...
+    def want_round(self, tag: Step | None, now: float, wall: float) -> None: ...
     def submit(
         self,
         number: int,
@@ -220,7 +220,7 @@ class ServerMachine:
         self,
         parties: list[str],
         model: object,
-        tag: int | None,
+        tag: Step | None,
         join_within: float | None,
         deadline: float | None,
         now: float,
@@ -232,6 +232,8 @@ class ServerMachine:
     def frames(self) -> list[Outgoing]: ...
     def events(self) -> list[LinkEvent]: ...
 
+Step = tuple[int, bytes | None]
+
 class Admin:
     def describe(self, job: str) -> str: ...
     def order(self, job: str, command: str, reason: str) -> str: ...
@@ -242,7 +244,7 @@ class Admin:
         job: str,
         parties: list[str],
         model: object,
-        tag: int | None,
+        tag: Step | None,
         join_within: float | None,
         deadline: float | None,
     ) -> PendingRound: ...
@@ -267,7 +269,7 @@ class Coordinator:
         self,
         parties: list[str],
         model: object,
-        tag: int | None,
+        tag: Step | None,
         join_within: float | None,
         deadline: float | None,
     ) -> PendingRound: ...

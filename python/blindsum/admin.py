@@ -8,7 +8,16 @@ from typing import Any
 
 from blindsum import _native, checks
 from blindsum.display import Shown
-from blindsum.hosted import HostedResult, PendingRound, as_tag, as_time, given_model, named
+from blindsum.hosted import (
+    HostedResult,
+    PendingRound,
+    as_step,
+    as_time,
+    checked_hosted,
+    given_model,
+    named,
+    result_of,
+)
 from blindsum.orders import command_of
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.spec import JobSpec
@@ -66,7 +75,7 @@ class Admin(Shown):
     def describe(self, job: str) -> dict[str, Any]:
         """How a job stands, as plain data.
 
-        It has the fields of a status (:meth:`Coordinator.statuses`), and ``hash`` of the specification,
+        It has the fields of a status (:meth:`Coordinator.statuses`), and ``specification``, its ``hash``,
         ``hosted`` (whether a host begins its rounds),
         ``stage`` (what the job does now: ``"offered"`` while parties join, the name of a stage, ``"waiting"``
         between rounds, or its state if it is over), ``stage_since_ms`` (milliseconds since 1970, or
@@ -132,7 +141,7 @@ class Admin(Shown):
         blindsum.NetworkError
             As for :meth:`jobs`.
         """
-        return self._native.add(spec.to_json(), hosted, checks.line("reason", reason))
+        return self._native.add(spec.to_json(), checked_hosted(hosted), checks.line("reason", reason))
 
     def begin(
         self,
@@ -141,6 +150,7 @@ class Admin(Shown):
         model: object = None,
         *,
         tag: int | None = None,
+        about: object = None,
         join_within: float | None = None,
         deadline: float | None = None,
     ) -> PendingRound:
@@ -154,7 +164,7 @@ class Admin(Shown):
         ----------
         job
             The job.
-        parties, model, tag, join_within, deadline
+        parties, model, tag, about, join_within, deadline
             As for :meth:`Coordinator.begin`.
 
         Raises
@@ -167,13 +177,12 @@ class Admin(Shown):
             As for :meth:`jobs`; :meth:`PendingRound.result` raises it, too, where the connection ends.
         """
         names = named(parties)
-        number = as_tag(tag)
+        step = as_step(tag, about)
         start = None if model is None else given_model(model)
         within, until = as_time("join_within", join_within), as_time("deadline", deadline)
         name = checks.line("job", job)
-        return PendingRound(
-            self._native.begin(name, list(names), start, number, within, until), names, number
-        )
+        native = self._native.begin(name, list(names), start, step, within, until)
+        return PendingRound(native, names, None if step is None else step[0])
 
     def round(
         self,
@@ -182,6 +191,7 @@ class Admin(Shown):
         model: object = None,
         *,
         tag: int | None = None,
+        about: object = None,
         join_within: float | None = None,
         deadline: float | None = None,
     ) -> HostedResult:
@@ -201,8 +211,8 @@ class Admin(Shown):
             admin = bs.Admin("https://agg.example:9444", identity="flora", ca="ca.pem")
             result = admin.round("tumour", ["node-1", "node-2", "node-3"], tag=step)
         """
-        begun = self.begin(job, parties, model, tag=tag, join_within=join_within, deadline=deadline)
-        return begun.result()
+        times = {"join_within": join_within, "deadline": deadline}
+        return result_of(self.begin(job, parties, model, tag=tag, about=about, **times))
 
     def reload(self, reason: str) -> list[str]:
         """Make the coordinator read its files again: certificates, limits and new jobs of its configuration.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from blindsum import checks
 from blindsum.errors import BlindsumError, Fault, PolicyError, RoundAborted, SubmitError, WaitTimeoutError
+from blindsum.hosted import Step
 from blindsum.rounds import Round, RoundResult
 from blindsum.spec import JobSpec
 
@@ -30,7 +31,7 @@ class Loop:
     def __init__(
         self,
         spec: JobSpec,
-        next_round: Callable[[float | None, int | None], Round | BlindsumError | None],
+        next_round: Callable[[float | None, Step | None], Round | BlindsumError | None],
         warn: Callable[[BlindsumError], None],
     ) -> None:
         self._adds = spec.model_update == "add"
@@ -48,9 +49,9 @@ class Loop:
         """Whether a round is under way."""
         return self._current is not None
 
-    def begin(self, timeout: float | None, tag: int | None) -> Round | None:
+    def begin(self, timeout: float | None, step: Step | None) -> Round | None:
         """The round under way, or the next one, whose model the caller gets; ``None`` at the end."""
-        current = self._wait(timeout, tag)
+        current = self._wait(timeout, step)
         if current is not None:
             self._given = current.model_version
         return current
@@ -61,12 +62,12 @@ class Loop:
         weight: int | None,
         metrics: Mapping[str, float | None] | None,
         timeout: float | None,
-        tag: int | None,
+        step: Step | None,
     ) -> RoundResult | None:
         """Submit to the round under way, or the next one, and wait for its result, or sit it out."""
         self.lost = None
         try:
-            current = self._wait(timeout, tag)
+            current = self._wait(timeout, step)
         except RoundAborted as error:
             # The round of this tag is over, or goes on without this party.
             self.lost = error
@@ -99,7 +100,7 @@ class Loop:
         self._current, self._given = None, result.model_version
         return result
 
-    def _wait(self, timeout: float | None, tag: int | None) -> Round | None:
+    def _wait(self, timeout: float | None, step: Step | None) -> Round | None:
         """The round under way, or the next one; those that this party takes no part in are passed over.
 
         Raises
@@ -107,18 +108,18 @@ class Loop:
         blindsum.RoundAborted
             This party takes no part in the round of its tag.
         """
-        if tag is not None and self._current is not None and self._current.tag != tag:
+        if step is not None and self._current is not None and self._current.tag != step[0]:
             # The caller has gone on to another step.
             self._current.abandon()
             self._current = None
         while self._current is None:
-            found = self._next_round(timeout, tag)
+            found = self._next_round(timeout, step)
             if found is None:
                 self.is_over = True
                 return None
             if isinstance(found, BlindsumError):
                 passed = isinstance(found, (PolicyError, RoundAborted, Fault))
-                if not passed or (tag is not None and isinstance(found, RoundAborted)):
+                if not passed or (step is not None and isinstance(found, RoundAborted)):
                     raise found
                 self._warn(found)
                 continue

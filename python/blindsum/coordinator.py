@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from blindsum import _native, checks
 from blindsum.display import Shown
 from blindsum.errors import ConfigError, ForkedError
-from blindsum.hosted import Hosting
+from blindsum.hosted import Hosting, checked_hosted
 from blindsum.model_start import ModelStart
 from blindsum.orders import command_of
 from blindsum.pki import AnyPath, Identity, pem_files
@@ -202,7 +202,7 @@ class Coordinator(Hosting, Shown):
             if dashboard_token_file is None
             else checks.path("dashboard_token_file", dashboard_token_file),
             (choice, checks.setting("change", change, 1, 2**32 - 1)),
-            hosted,
+            checked_hosted(hosted, choice),
         )
         self._spec = spec
         self._store = None if store is None else checks.store(store)

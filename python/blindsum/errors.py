@@ -192,6 +192,28 @@ class OtherTag(RoundAborted):
         self.offered = offered
 
 
+class OtherContent(RoundAborted):
+    """The round of this party's tag is about something else than the party was given for it (``about=``).
+
+    Who hosts the rounds has told parties different things, such as different models: a sum of such updates
+    could tell the update of one party. Nothing of this party is in it.
+
+    Attributes
+    ----------
+    number : int
+        The round that is offered.
+    tag : int
+        Its tag.
+    """
+
+    def __init__(self, number: int, reason: str, tag: int) -> None:
+        BlindsumError.__init__(self, reason)
+        self.number = number
+        self.reason = reason
+        self.only_me = True
+        self.tag = tag
+
+
 class RoundLost(RoundAborted):
     """A round that a host began has no result (:meth:`Coordinator.round`).
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blindsum import _native, checks
 from blindsum.display import Shown, names_text
 from blindsum.equality import Comparable
-from blindsum.errors import ConfigError, InputError, RoundLost, WaitTimeoutError
+from blindsum.errors import BlindsumError, ConfigError, InputError, RoundLost, WaitTimeoutError
 from blindsum.metrics_text import metrics_text
 from blindsum.spec import JobSpec
 
@@ -190,6 +191,7 @@ class Hosting:
         model: object = None,
         *,
         tag: int | None = None,
+        about: object = None,
         join_within: float | None = None,
         deadline: float | None = None,
     ) -> PendingRound:
@@ -214,6 +216,11 @@ class Hosting:
             hear it (:attr:`Round.tag`). A party that waits for one tag takes part in no round of another one
             (:meth:`Session.aggregate`): who is late for step 3 is not counted in step 4. A lost round may be
             begun again with the same tag.
+        about
+            What you give the parties for this step by your own way, such as the model: bytes, a text or an
+            array, or a list of these. Its hash is in every key of the round. A party that says ``about=`` too
+            takes part in no round that is about something else (:class:`OtherContent`): whoever begins rounds
+            cannot give one party another model, whose update a sum would tell. It needs a tag.
         join_within
             Seconds in which the parties must come and be ready; ``None`` takes the job's ``join_deadline``.
         deadline
@@ -228,10 +235,11 @@ class Hosting:
             No round can begin now: one is under way, the job is over or paused, or no host begins its rounds.
         """
         names = named(parties)
-        number = as_tag(tag)
+        step = as_step(tag, about)
         start = None if model is None else given_model(model, self._spec)
         within, until = as_time("join_within", join_within), as_time("deadline", deadline)
-        return PendingRound(self._native.begin(list(names), start, number, within, until), names, number)
+        native = self._native.begin(list(names), start, step, within, until)
+        return PendingRound(native, names, None if step is None else step[0])
 
     def round(
         self,
@@ -239,6 +247,7 @@ class Hosting:
         model: object = None,
         *,
         tag: int | None = None,
+        about: object = None,
         join_within: float | None = None,
         deadline: float | None = None,
     ) -> HostedResult:
@@ -261,8 +270,36 @@ class Hosting:
                     result = coordinator.round(chosen(step), tag=step)
                     model += result.mean
         """
-        begun = self.begin(parties, model, tag=tag, join_within=join_within, deadline=deadline)
+        times = {"join_within": join_within, "deadline": deadline}
+        return result_of(self.begin(parties, model, tag=tag, about=about, **times))
+
+
+def checked_hosted(hosted: object, choice: str = "first") -> bool:
+    """Whether a host begins the rounds, checked.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is neither true nor false; or the coordinator is to choose parties, which a host names.
+    """
+    if not isinstance(hosted, bool):
+        raise ConfigError("hosted", f"{hosted!r} must be True or False")
+    if hosted and choice != "first":
+        raise ConfigError(
+            "choice", f"{choice!r} cannot be kept: a host names the parties of a round; leave it out"
+        )
+    return hosted
+
+
+def result_of(begun: PendingRound) -> HostedResult:
+    """Wait for a round that nobody else has in hand: it is called off where the wait is interrupted."""
+    try:
         return begun.result()
+    except BlindsumError:
+        raise
+    except BaseException:
+        begun.call_off("its host was interrupted")
+        raise
 
 
 def named(parties: Iterable[str]) -> tuple[str, ...]:
@@ -275,18 +312,67 @@ def named(parties: Iterable[str]) -> tuple[str, ...]:
     """
     if isinstance(parties, str):
         raise ConfigError("parties", f"{parties!r} is one name: give a list of names")
+    if not isinstance(parties, Iterable):
+        raise ConfigError("parties", f"must be a list of names, not a {type(parties).__name__}")
     return tuple(checks.line("parties", name) for name in parties)
 
 
-def as_tag(tag: object) -> int | None:
-    """The tag of a round, checked.
+Step = tuple[int, bytes | None]
+"""A tag, and the hash of what the step is about."""
+
+
+def as_step(tag: object, about: object) -> Step | None:
+    """The tag of a round with what it is about, checked; ``None`` where there is none.
 
     Raises
     ------
     blindsum.ConfigError
-        No whole number from 0 to 2**63 - 1.
+        No whole number from 0 to 2**63 - 1, or something of which there is no hash.
     """
-    return None if tag is None else checks.setting("tag", tag, 0, MOST_TAG)
+    if tag is None:
+        if about is not None:
+            raise ConfigError("about", "needs a tag: give the step a number, tag=")
+        return None
+    return checks.setting("tag", tag, 0, MOST_TAG), None if about is None else hash_of(about)
+
+
+def hash_of(about: object) -> bytes:
+    """SHA-256 of what a step is about: a text, bytes or an array, or a list of these.
+
+    Equal texts have equal hashes, and so have arrays of equal numbers, element types and shapes.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        Something else.
+    """
+    found = hashlib.sha256(b"blindsum about")
+    for kind, content in _contents(about):
+        found.update(len(kind).to_bytes(8, "big") + kind + len(content).to_bytes(8, "big"))
+        found.update(content)
+    return found.digest()
+
+
+def _contents(about: object) -> Iterator[tuple[bytes, bytes | memoryview]]:
+    if isinstance(about, str):
+        yield b"text", about.encode()
+        return
+    if isinstance(about, list | tuple):
+        yield b"list", len(about).to_bytes(8, "big")
+        for one in about:
+            yield from _contents(one)
+        return
+    if not isinstance(about, bytes | bytearray | memoryview) and hasattr(about, "__array__"):
+        import numpy as np
+
+        about = np.asarray(about)
+    try:
+        view = memoryview(about)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        kind = type(about).__name__
+        rule = f"must be bytes, a text, an array, or a list of these, not a {kind}: give what parties get"
+        raise ConfigError("about", rule) from error
+    yield f"{view.format}{view.shape}".encode(), view.tobytes()
 
 
 def given_model(model: object, spec: JobSpec | None = None) -> object:

@@ -24,7 +24,7 @@ from typing import Any
 from blindsum import _native, checks
 from blindsum.errors import ConfigError, InputError
 from blindsum.first_model import first_model, initial_of
-from blindsum.hosted import as_tag, as_time, given_model, named
+from blindsum.hosted import as_step, as_time, checked_hosted, given_model, named
 from blindsum.joining import MOST_MASK_MEMORY
 from blindsum.machine_events import (
     Event,
@@ -189,13 +189,20 @@ class PartyMachine:
         self._native.receive(frame, *_clocks(now, wall))
 
     def want_round(
-        self, *, tag: int | None = None, now: float | None = None, wall: float | None = None
+        self,
+        *,
+        tag: int | None = None,
+        about: object = None,
+        now: float | None = None,
+        wall: float | None = None,
     ) -> None:
         """Wait for the next round: it begins once the result of the one before was taken.
 
-        With a ``tag`` it is the round that a host begins with this tag, as for :meth:`Session.next_round`.
+        With a ``tag`` it is the round that a host begins with this tag, and with ``about`` one that is about
+        the same, as for :meth:`Session.next_round`. A round of another tag that has not this party's update
+        yet goes on without it.
         """
-        self._native.want_round(as_tag(tag), *_clocks(now, wall))
+        self._native.want_round(as_step(tag, about), *_clocks(now, wall))
 
     def submit(
         self,
@@ -328,7 +335,7 @@ class ServerMachine:
             store,
             start,
             json.dumps(asdict(waits or Waits())),
-            hosted,
+            checked_hosted(hosted),
             *_clocks(now, wall),
         )
         return cls(native, spec)
@@ -361,6 +368,7 @@ class ServerMachine:
         model: object = None,
         *,
         tag: int | None = None,
+        about: object = None,
         join_within: float | None = None,
         deadline: float | None = None,
         now: float | None = None,
@@ -375,10 +383,10 @@ class ServerMachine:
         blindsum.ConfigError, blindsum.InputError, blindsum.CallError
             As there.
         """
-        names, number = named(parties), as_tag(tag)
+        names, step = named(parties), as_step(tag, about)
         start = None if model is None else given_model(model, self._spec)
         within, until = as_time("join_within", join_within), as_time("deadline", deadline)
-        self._native.begin(list(names), start, number, within, until, *_clocks(now, wall))
+        self._native.begin(list(names), start, step, within, until, *_clocks(now, wall))
 
     def report_failed(
         self, party: str, reason: str = "", *, now: float | None = None, wall: float | None = None

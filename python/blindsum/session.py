@@ -21,7 +21,7 @@ from blindsum.errors import (
     RoundUnknown,
 )
 from blindsum.first_model import ZerosLog
-from blindsum.hosted import as_tag
+from blindsum.hosted import Step, as_step
 from blindsum.leaving import OF_ONE_ROUND, LeftRound, settled, why_failed
 from blindsum.rounds import Array, Round, RoundResult, logger
 from blindsum.session_state import JobState
@@ -79,7 +79,9 @@ class Session(JobState):
         """The hyperparameters of the job, the same at every party: ``train(net, **job.parameters)``."""
         return self.spec.parameters
 
-    def next_round(self, timeout: float | None = None, *, tag: int | None = None) -> Round | None:
+    def next_round(
+        self, timeout: float | None = None, *, tag: int | None = None, about: object = None
+    ) -> Round | None:
         """Wait for the next round; ``None`` if there will be no more.
 
         A party takes part in a round only when it waits for one.
@@ -91,6 +93,9 @@ class Session(JobState):
         tag
             Wait for the round that its host began with this tag (:meth:`Coordinator.round`), and pass over
             rounds of earlier ones; ``None`` takes any round.
+        about
+            What this party was given for the round by the host's own way, as the host says it in
+            :meth:`Coordinator.round`: the party takes part in no round that is about something else.
 
         Raises
         ------
@@ -99,23 +104,23 @@ class Session(JobState):
         blindsum.NetworkError
             The coordinator is lost for too long, or refuses this party.
         blindsum.PolicyError, blindsum.RoundAborted, blindsum.Fault
-            This party takes no part in a round, as in one of a later ``tag``
-            (:class:`blindsum.OtherTag`); or (:class:`blindsum.ResultMissed`) its update counts in a
-            round from before it was started again, whose result it did not get. The call may be repeated, for
-            the next round.
+            This party takes no part in a round, as in one of a later ``tag`` (:class:`blindsum.OtherTag`) or
+            about something else (:class:`blindsum.OtherContent`); or (:class:`blindsum.ResultMissed`) its
+            update counts in a round from before it was started again, whose result it did not get. The call
+            may be repeated, for the next round.
         blindsum.RoundUnknown
             The update of a round from before this party was started again is out, and the coordinator does
             not know that round. The call may be repeated.
         blindsum.SessionClosedError
             The session was closed, or an earlier call raised why it ended, which this error repeats.
         """
-        found = self._next_round(timeout, as_tag(tag))
+        found = self._next_round(timeout, as_step(tag, about))
         if isinstance(found, BlindsumError):
             raise found
         return found
 
     def _next_round(
-        self, timeout: float | None = None, tag: int | None = None, on_held: OnHeld | None = None
+        self, timeout: float | None = None, step: Step | None = None, on_held: OnHeld | None = None
     ) -> Round | BlindsumError | None:
         """The next round, or why this party takes no part in it."""
         left, self._left = self._left, None
@@ -123,19 +128,24 @@ class Session(JobState):
             left.sit_out()
         if (found := self._found) is not None:
             self._found = None
-            return found
-        native = self._native.next_round(timeout, on_held is not None, tag)
+            if not isinstance(found, Round) or step is None or found.tag == step[0]:
+                return found
+            # It was found for whoever took any round.
+            found.skip()
+        native = self._native.next_round(timeout, on_held is not None, step)
         while isinstance(native, str):
             if on_held is not None:
                 on_held(native)
-            native = self._native.next_round(timeout, on_held is not None, tag)
+            native = self._native.next_round(timeout, on_held is not None, step)
         if native is None or isinstance(native, BlindsumError):
             return native
         current = Round(native, self.spec, self._clipping, self._whole_models, self._weights)
         self._zeros.look_at(current.number, native.model_version, lambda: current.model)
         return current
 
-    def model(self, timeout: float | None = None, *, tag: int | None = None) -> Array | None:
+    def model(
+        self, timeout: float | None = None, *, tag: int | None = None, about: object = None
+    ) -> Array | None:
         """Wait for the next round and give the model that it starts from; ``None`` if there will be no more.
 
         It begins a step of a loop of your own, and :meth:`aggregate` ends it. Until then it gives the same
@@ -145,7 +155,7 @@ class Session(JobState):
         ----------
         timeout
             Seconds to wait at most.
-        tag
+        tag, about
             As for :meth:`aggregate`.
 
         Returns
@@ -168,7 +178,7 @@ class Session(JobState):
                 update = train(model, data)
                 job.aggregate(update, weight=len(data))  # None where the round was lost
         """
-        current = self._loop.begin(timeout, as_tag(tag))
+        current = self._loop.begin(timeout, as_step(tag, about))
         return None if current is None else current.model
 
     def aggregate(
@@ -179,6 +189,7 @@ class Session(JobState):
         *,
         timeout: float | None = None,
         tag: int | None = None,
+        about: object = None,
     ) -> RoundResult | None:
         """Take part in the next round with an update, and wait for its result: one call for one step.
 
@@ -197,6 +208,9 @@ class Session(JobState):
         tag
             The step that the update is of, where a host begins the rounds (:meth:`Coordinator.round`): the
             update goes into the round of this tag or into none. If that is over, :attr:`lost` says so.
+        about
+            What the update was made from, where the host gives it by its own way, such as the model; as for
+            :meth:`next_round`.
 
         Returns
         -------
@@ -218,7 +232,7 @@ class Session(JobState):
         blindsum.NetworkError, blindsum.SessionClosedError
             As for :meth:`next_round`.
         """
-        return self._loop.aggregate(update, weight, metrics, timeout, as_tag(tag))
+        return self._loop.aggregate(update, weight, metrics, timeout, as_step(tag, about))
 
     @property
     def lost(self) -> BlindsumError | None:

@@ -273,5 +273,5 @@ def test_every_error_of_a_job_is_among_them():
     defined = {one for one in kinds if issubclass(one, bs.BlindsumError)}
     # Those of a simulation, an operator, a file of the coordinator, data and a host are raised in no job.
     of_others = {errors.PromiseBroken, errors.OrderError, errors.AuditError, errors.DataError}
-    of_others |= {errors.CallError, errors.RoundLost, errors.OtherTag}
+    of_others |= {errors.CallError, errors.RoundLost, errors.OtherContent, errors.OtherTag}
     assert defined - {type(error) for error in SAMPLES} == of_others

@@ -30,6 +30,7 @@ SAMPLES = [
     errors.Fault("round", "too few were left"),
     errors.RoundAborted(3, "too few", True),
     errors.RoundAborted(3, "too few"),
+    errors.OtherContent(3, "round 3 of the tag 4 is about something else", 4),
     errors.OtherTag(3, "round 3 has the tag 5, and this party waits for tag 4", 4, 5),
     errors.RoundLost(3, "too few", 7, {"node-2": "it left"}),
     errors.CallError("busy", "round of job a: one is under way"),

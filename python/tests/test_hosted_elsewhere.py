@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -98,7 +99,7 @@ def test_a_model_of_the_host_goes_to_the_parties(place, operator):
 
 
 def test_a_host_says_who_has_failed_and_calls_off(world):
-    coordinator, admin, nodes = world
+    _, admin, nodes = world
     told = nodes.train(names(0, 1, 2), 1)
     begun = admin.begin("job", names(0, 1, 2, 3), tag=1)
     begun.report_failed("node-3", "its process is gone")
@@ -122,7 +123,7 @@ def test_a_host_says_who_has_failed_and_calls_off(world):
     [
         ({"job": "other"}, {}, bs.CallError, "there is no such job here"),
         ({"parties": []}, {}, bs.ConfigError, "parties: 3 <= 0 names <= parties = 5"),
-        ({"parties": ["a", "b", "a"]}, {}, bs.ConfigError, "parties: \"a\" is named twice"),
+        ({"parties": ["a", "b", "a"]}, {}, bs.ConfigError, 'parties: "a" is named twice'),
         ({"parties": "node-1"}, {}, bs.ConfigError, "give a list of names"),
         ({}, {"tag": -1}, bs.ConfigError, "tag: -1 must be"),
         ({}, {"tag": 2**63}, bs.ConfigError, "tag: "),
@@ -139,7 +140,7 @@ def test_what_cannot_be_is_named(world, words, named, error, said):
 
 
 def test_only_a_hosted_job_is_hosted_and_one_round_at_a_time(place, operator, world):
-    coordinator, admin, _ = world
+    _, admin, _ = world
     begun = admin.begin("job", names(0, 1, 2))
     with pytest.raises(bs.CallError) as busy:
         admin.begin("job", names(0, 1, 2))
@@ -177,13 +178,11 @@ def test_a_host_that_is_killed_holds_no_round(place, operator, world):
     host.communicate()
     # Its round is called off, and the next host begins another one with the same tag.
     told = nodes.train(names(0, 1, 2), 2)
-    while True:
-        try:
+    result = None
+    while result is None:
+        # Until the coordinator has noticed, it is busy.
+        with suppress(bs.CallError):
             result = admin.round("job", names(0, 1, 2), tag=2)
-        except bs.CallError as error:
-            assert error.code == "busy"
-        else:
-            break
     assert result.survivors == names(0, 1, 2)
     assert all(isinstance(one.result(), bs.RoundResult) for one in told.values())
 

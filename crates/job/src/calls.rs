@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blindsum_crypto::certificate::check_name;
 use blindsum_encode::Reals;
-use blindsum_protocol::Job;
+use blindsum_protocol::{Job, Tag};
 
 use crate::Model;
 use crate::report::{JobState, MetricReport};
@@ -23,6 +24,9 @@ pub struct Call {
     /// The host's number of the step that the round is of; none if it does not matter. A party that waits for one tag takes
     /// part in no round of another one. A call after a lost round may have the same tag.
     pub tag: Option<u64>,
+    /// The hash of what the step is about, beside a tag, such as the model that the host sends the parties by its own way: it
+    /// is bound in every key, and a party that knows it takes part in no round that is about something else.
+    pub about: Option<[u8; 32]>,
     /// The names of the parties, from the job's smallest roster to `parties` of them, in any order.
     pub parties: Vec<String>,
     /// The values of the model that the round starts from, `[dim]`; none is the job's own.
@@ -165,6 +169,12 @@ const MAX_SECONDS: f64 = 1e6;
 const MAX_TAG: u64 = i64::MAX as u64;
 
 impl Call {
+    /// Its tag with what it is about.
+    pub fn named_tag(&self) -> Option<Tag> {
+        let about = self.about;
+        self.tag.map(|number| Tag { number, about })
+    }
+
     /// Checks what does not depend on how the job stands; gives the model that the round starts from, where there is one,
     /// as the version after `before`.
     ///
@@ -184,7 +194,18 @@ impl Call {
             let rule = format!("0 <= tag = {tag} <= 2^63 - 1: count the steps in whole numbers");
             return Err(value("tag", rule));
         }
+        if self.about.is_some() && self.tag.is_none() {
+            let rule = "needs a tag: give the step a number".to_owned();
+            return Err(value("about", rule));
+        }
         let mut names = BTreeSet::new();
+        if let Some(wrong) = self.parties.iter().find(|name| check_name(name).is_err()) {
+            let rule = format!(
+                "{:?} is no name of a certificate: small letters, digits, hyphens and points",
+                crate::foreign(wrong)
+            );
+            return Err(value("parties", rule));
+        }
         if let Some(twice) = self
             .parties
             .iter()

@@ -56,7 +56,7 @@ pub use crate::core::numbers::Numbers;
 pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
 pub use crate::core::round::{
-    ClientSetup, Excuse, FollowerSetup, InTheClear, Piece, Prepared, Round, RoundSum,
+    ClientSetup, Excuse, FollowerSetup, InTheClear, Piece, Prepared, Round, RoundSum, Tag,
     nonce_commitment,
 };
 pub use crate::core::seat::{Seat, ServerRole};

@@ -7,7 +7,7 @@ use blindsum_net::{Credentials, NetError};
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 
-use crate::calls::{PendingRound, read_call};
+use crate::calls::{PendingRound, Step, read_call};
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::network::{Pem, credentials};
 use crate::process::Home;
@@ -150,7 +150,7 @@ impl Admin {
         job: String,
         parties: Vec<String>,
         model: Option<&Bound<'_, PyAny>>,
-        tag: Option<u64>,
+        tag: Option<Step>,
         join_within: Option<f64>,
         deadline: Option<f64>,
     ) -> PyResult<PendingRound> {

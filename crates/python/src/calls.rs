@@ -7,6 +7,7 @@ use blindsum_job::calls::{Call, CallEnd, CallError, CallLost, CallSum};
 use blindsum_job::report::MetricReport;
 use blindsum_net::admin::{AdminError, HostControl, HostedRound};
 use blindsum_net::coordinator::{CallControl, PendingCall};
+use blindsum_protocol::Tag;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tokio::runtime::Handle;
@@ -23,16 +24,25 @@ use crate::wait::{locked, patiently};
 /// What it is called in errors.
 const ROUND: &str = "round";
 
+/// A step of a host as Python gives it: its number, and the hash of what it is about.
+pub type Step = (u64, Option<[u8; 32]>);
+
+/// The tag of a step.
+pub fn tag_of(step: Option<Step>) -> Option<Tag> {
+    step.map(|(number, about)| Tag { number, about })
+}
+
 /// A call as Python gives it.
 pub fn read_call(
-    tag: Option<u64>,
+    step: Option<Step>,
     parties: Vec<String>,
     model: Option<&Bound<'_, PyAny>>,
     join_within: Option<f64>,
     deadline: Option<f64>,
 ) -> PyResult<Call> {
     Ok(Call {
-        tag,
+        tag: step.map(|(number, _)| number),
+        about: step.and_then(|(_, about)| about),
         parties,
         model: model.map(read_model).transpose()?,
         join_within,

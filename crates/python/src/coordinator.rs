@@ -17,7 +17,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 
-use crate::calls::{PendingRound, read_call};
+use crate::calls::{PendingRound, Step, read_call};
 use crate::errors::{OrRaise, raise};
 use crate::feed::{Feed, News};
 use crate::gil::released;
@@ -302,7 +302,7 @@ impl Coordinator {
         py: Python<'_>,
         parties: Vec<String>,
         model: Option<&Bound<'_, PyAny>>,
-        tag: Option<u64>,
+        tag: Option<Step>,
         join_within: Option<f64>,
         deadline: Option<f64>,
     ) -> PyResult<PendingRound> {

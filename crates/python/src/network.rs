@@ -110,6 +110,7 @@ impl IntoPyErr for JobError {
                 wanted,
                 offered,
             } => raise(py, "OtherTag", (round, text, wanted, offered)),
+            JobError::AboutOther { round, tag } => raise(py, "OtherContent", (round, text, tag)),
             JobError::Missed { round, reason } => raise(py, "ResultMissed", (round, reason)),
             JobError::Model(_) => raise(py, "ModelError", (text,)),
             JobError::Unknown { round, reason, .. } => raise(py, "RoundUnknown", (round, reason)),

@@ -12,6 +12,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::calls::{Step, tag_of};
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
@@ -93,7 +94,7 @@ impl Party {
         py: Python<'py>,
         timeout: Option<f64>,
         tells_held: bool,
-        tag: Option<u64>,
+        tag: Option<Step>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.home.check(py, SESSION)?;
         let next = patiently(py, duration(timeout), |at_most| {
@@ -101,7 +102,7 @@ impl Party {
             let Some(party) = party.get() else {
                 return Some(None);
             };
-            match party.wait_tag(tag, at_most) {
+            match party.wait_tag(tag_of(tag), at_most) {
                 Ok(NextRound::Waiting) => None,
                 Ok(NextRound::Held(_)) if !tells_held => None,
                 found => Some(Some(found)),
@@ -213,7 +214,7 @@ impl Round {
             number: round.number(),
             parties: round.parties().to_vec(),
             model_version: round.model().version(),
-            tag: round.tag(),
+            tag: round.tag().map(|tag| tag.number),
             model: round.model().clone(),
             sums_fit_64_bits,
             home: Home::here(),

@@ -35,9 +35,9 @@ configuration of blindsumd. It lets in certificates of operators alone: blindsum
 Each order is recorded in the coordinator's store with the operator's name, the time and the reason.
 See docs/operating.md.
 
-exit status: 0 done, 1 the order was refused and nothing was done, the coordinator was not reached, or the round
-was lost, 2 wrong
-arguments or credentials, 3 `reload` was done in part: the lines that begin with "not done:" say what was not
+exit status: 0 done, 1 the order was refused and nothing was done, the round was lost, or the coordinator was
+not reached, 2 wrong arguments or credentials, 3 `reload` was done in part: the lines that begin with "not
+done:" say what was not
 """
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -1,4 +1,4 @@
-"""``blindsum admin round``: begin one round of a job whose rounds a program begins, and wait for its result."""
+"""``blindsum admin round``: begin a round of a job whose rounds a program begins, and wait for its result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def add(actions: Any, connection: Callable[[argparse.ArgumentParser], None], dur
         "--model", type=named, metavar="FILE", help="model to start from, .npy (default: the job's own)"
     )
     parser.add_argument(
-        "--join-within", type=duration, metavar="TIME", help="time in which they must come (default: the job's)"
+        "--about", metavar="TEXT", help="what the step is about, such as the model's hash (needs --tag)"
+    )
+    parser.add_argument(
+        "--join-within", type=duration, metavar="TIME", help="time in which they must come (default: job's)"
     )
     parser.add_argument("--deadline", type=duration, metavar="TIME", help="the round ends then at the latest")
     parser.add_argument("--out", type=named, metavar="FILE", help="write the mean there, .npy")
@@ -42,12 +45,13 @@ def _run(options: argparse.Namespace) -> int:
     model = None if options.model is None else model_in(options.model, "--model")
     admin = connected(options)
     try:
-        with named_as_flags("parties", "tag", "join_within", "deadline"):
+        with named_as_flags("parties", "tag", "about", "join_within", "deadline"):
             result = admin.round(
                 options.job,
                 [name.strip() for name in options.parties.split(",")],
                 model,
                 tag=options.tag,
+                about=options.about,
                 join_within=options.join_within,
                 deadline=options.deadline,
             )
@@ -90,7 +94,8 @@ def _lines(result: HostedResult, out: str | None) -> list[str]:
 
     of = "" if result.tag is None else f", tag {result.tag}"
     weight = "" if result.total_weight is None else f", total weight {result.total_weight}"
-    lines = [f"round {result.number}{of}: sum of {names_text(result.survivors)}{weight}, {result.seconds:.1f} s"]
+    told = f"sum of {names_text(result.survivors)}{weight}, {result.seconds:.1f} s"
+    lines = [f"round {result.number}{of}: {told}"]
     lines += [f"  lost: {name}: {why}" for name, why in result.lost.items()]
     lines += [f"  {name}: {value}" for name, value in result.metrics.items()]
     lines.append(f"  result {result.result}")
@@ -101,7 +106,8 @@ def _tell_lost(lost: Any, as_json: bool) -> None:
     from blindsum.cli.console import note
 
     if as_json:
-        print(json.dumps({"round": lost.number, "tag": lost.tag, "reason": lost.reason, "lost": dict(lost.lost)}))
+        told = {"round": lost.number, "tag": lost.tag, "reason": lost.reason, "lost": dict(lost.lost)}
+        print(json.dumps(told))
         return
     note(f"blindsum: the round has no result: {lost.reason}", "WARN")
     for name, why in lost.lost.items():

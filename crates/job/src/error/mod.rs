@@ -71,7 +71,7 @@ pub enum JobError {
         "round {round} has {}, and this party waits for tag {wanted}: {}",
         offered.map_or("no tag".into(), |tag| format!("the tag {tag}")),
         match offered {
-            None => "no host begins the rounds of this coordinator, so wait without a tag",
+            None => "its host gives the rounds no tags, or no host begins them, so wait without a tag",
             Some(tag) if tag < wanted => "its round is still to come",
             Some(_) => "its round is over, so drop what was made for it and wait for a later tag",
         }
@@ -83,6 +83,17 @@ pub enum JobError {
         wanted: u64,
         /// The tag of the round; `None` if it has none.
         offered: Option<u64>,
+    },
+    /// The round of the tag that the caller waits for is about something else than the caller was told by the host.
+    #[error(
+        "round {round} of the tag {tag} is about something else than this party was given for it: parties of one round must \
+         be given the same; give no update, and ask who runs the host of the job"
+    )]
+    AboutOther {
+        /// The round.
+        round: u64,
+        /// The tag.
+        tag: u64,
     },
     /// A round counts this party's update, but this party did not get its result.
     #[error(

@@ -7,7 +7,7 @@ use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
 use blindsum_encode::Judged;
 use blindsum_protocol::{
-    Client, Job, Message, Numbers, PartyId, Plan, Prepared, Round, ServerRole,
+    Client, Job, Message, Numbers, PartyId, Plan, Prepared, Round, ServerRole, Tag,
 };
 
 use super::certificates::Certificates;
@@ -193,16 +193,17 @@ pub(crate) fn certified_round(
         .numbers
         .as_ref()
         .map_or_else(Numbers::default, Numbers::from);
+    let tag = Tag::read(start.tag, &start.about).map_err(|reason| refused(&reason))?;
     let round = match start.kind() {
         pb::RoundKind::KeySetup if numbers != Numbers::default() => {
             return Err(refused("the numbers of a key set-up must be 0"));
         }
         pb::RoundKind::KeySetup => {
-            Round::key_setup(job, number, roster).map(|round| round.with_tag(start.tag))
+            Round::key_setup(job, number, roster).map(|round| round.with_tag(tag))
         }
         pb::RoundKind::Sum => {
             let round = Round::told(job, number, roster, &hash, numbers);
-            let round = round.map(|round| round.with_tag(start.tag));
+            let round = round.map(|round| round.with_tag(tag));
             round.and_then(|round| match model {
                 None => Ok(round),
                 Some(model) => model.bind(round),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_encode::{Judged, Reals};
-use blindsum_protocol::{Job, JobMemory, ServerRole};
+use blindsum_protocol::{Job, JobMemory, ServerRole, Tag};
 use bytes::Bytes;
 
 use super::policy::Policy;
@@ -63,7 +63,7 @@ pub enum Input {
     /// The caller waits for a round, whatever its tag.
     WantRound,
     /// The caller waits for a round with this tag, and for no other one.
-    WantTag(u64),
+    WantTag(Tag),
     /// The caller gives its update.
     Submit {
         /// The round.
@@ -225,7 +225,7 @@ pub struct Begun {
     /// Its certified parties.
     pub parties: Vec<String>,
     /// Its tag, where a host called it with one.
-    pub tag: Option<u64>,
+    pub tag: Option<Tag>,
     /// Whether the caller must give an update. It must not if the update was sent before the process was restarted.
     pub needs_update: bool,
 }

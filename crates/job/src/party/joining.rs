@@ -112,7 +112,7 @@ impl Member {
         self.memory.live = live.or_else(|| Some(Live::of(round)));
         pledge.ready.key_id = key.map_or(Vec::new(), |key| key.to_vec());
         pledge.ready.lacks_model = lacks_model;
-        pledge.ready.tag = offer.tag;
+        (pledge.ready.tag, pledge.ready.about) = (offer.tag, offer.about);
         if let Some(own) = self
             .model
             .as_ref()
@@ -156,6 +156,11 @@ impl Member {
                 return self
                     .refuse(number, RoundRefusalCode::RoundRefusalFault, error)
                     .await;
+            }
+            None if self.begins_another(&round) => {
+                let reason = "its program waits for another tag".into();
+                self.waits_for_another(number, reason);
+                return Ok(());
             }
             None => {
                 if lacks_model && self.is_from_before(number) {

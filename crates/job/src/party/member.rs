@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindsum_encode::Sent;
 use blindsum_protocol::{
-    ClientSetup, Job, JobMemory, KnownServers, MemoryVault, PartyId, Round, Vault,
+    ClientSetup, Job, JobMemory, KnownServers, MemoryVault, PartyId, Round, Tag, Vault,
 };
 use rand_core::Rng;
 
@@ -105,7 +105,7 @@ pub(super) struct Member {
     /// Whether the caller waits for a round.
     pub wanted: bool,
     /// The tag of the round that it waits for; none if it waits for any.
-    pub wanted_tag: Option<u64>,
+    pub wanted_tag: Option<Tag>,
     /// The latest round with a tag that goes on without this party, until the caller has heard of it.
     pub passed: Option<Passed>,
     pub certificates: Certificates,

@@ -4,7 +4,7 @@
 //! when the roster is fixed, for that roster and no other, and takes part in no round but the one that was fixed. Every
 //! member can check that nobody had a choice: the round has all the nonces to which its members committed.
 
-use blindsum_protocol::{Job, Round, nonce_commitment};
+use blindsum_protocol::{Job, Round, Tag, nonce_commitment};
 
 use crate::pb;
 
@@ -19,6 +19,11 @@ pub(super) struct Pledge {
 }
 
 impl Pledge {
+    /// The tag of the round that it is for.
+    pub fn tag(&self) -> Option<Tag> {
+        Tag::read(self.ready.tag, &self.ready.about).unwrap_or_default()
+    }
+
     /// Of a party of this name, for a round of the job.
     pub fn new(job: &Job, round: u64, name: &str, nonce: [u8; 32]) -> Self {
         let (said, commitment) = match job.commits_nonces() {
@@ -61,7 +66,7 @@ impl Pledge {
     /// # Errors
     /// What is not as it was offered or fixed.
     pub fn check(&self, start: &pb::RoundStart, round: &Round) -> Result<(), String> {
-        if start.tag != self.ready.tag {
+        if (start.tag, &start.about) != (self.ready.tag, &self.ready.about) {
             return Err("it begins with another tag than was offered".into());
         }
         if !round.job().commits_nonces() {
@@ -107,5 +112,6 @@ pub(super) fn as_start(fixed: &pb::RosterFixed) -> pb::RoundStart {
         terms: None,
         // What is checked of a roster does not depend on it.
         tag: None,
+        about: Vec::new(),
     }
 }

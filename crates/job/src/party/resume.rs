@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use blindsum_protocol::{Job, PartyId};
+use blindsum_protocol::{Job, PartyId, Tag};
 use tracing::warn;
 
 use super::active::Active;
@@ -77,7 +77,8 @@ impl Member {
             welcome: self.welcome.clone(),
             newer: self.newer,
             wanted: self.wanted,
-            wanted_tag: self.wanted_tag,
+            wanted_tag: self.wanted_tag.map(|tag| tag.number),
+            wanted_about: Tag::about_bytes(self.wanted_tag),
             begun: self.begun,
             sent: self.memory.draws.latest_sent,
             offer: self.offer.clone(),
@@ -180,7 +181,9 @@ impl Member {
             live: None,
             draws: self.memory.draws.clone(),
         };
-        (self.wanted, self.wanted_tag) = (from.wanted, from.wanted_tag);
+        let tag = Tag::read(from.wanted_tag, &from.wanted_about);
+        let tag = tag.map_err(|reason| self.not_resumed(&reason))?;
+        (self.wanted, self.wanted_tag) = (from.wanted, tag);
         let Some(welcome) = from.welcome.take() else {
             return Ok(());
         };

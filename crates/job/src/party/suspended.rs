@@ -110,6 +110,9 @@ pub(super) struct Suspended {
     /// The tag of the round that the caller waits for.
     #[prost(uint64, optional, tag = "35")]
     pub wanted_tag: Option<u64>,
+    /// What the caller wants that round to be about; empty where it does not say.
+    #[prost(bytes = "vec", tag = "36")]
+    pub wanted_about: Vec<u8>,
 }
 
 /// What the party is ready with.

@@ -6,7 +6,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use blindsum_crypto::roster::Member;
-use blindsum_protocol::{Round, RoundKind};
+use blindsum_protocol::{Round, RoundKind, Tag};
 use bytes::Bytes;
 
 use super::shared::Shared;
@@ -56,7 +56,8 @@ pub(super) fn complete_start(round: &Round, model: pb::ModelName, terms: Terms) 
             RoundKind::KeySetup => pb::RoundKind::KeySetup,
         }
         .into(),
-        tag: round.tag(),
+        tag: round.tag().map(|tag| tag.number),
+        about: Tag::about_bytes(round.tag()),
     }
 }
 
@@ -82,6 +83,7 @@ impl Beginnings {
                 numbers: complete.numbers,
                 terms: complete.terms,
                 tag: complete.tag,
+                about: complete.about.clone(),
             }
             .into()
         })

@@ -40,7 +40,7 @@ impl Lead {
         let Some(call) = self.hosted.as_mut().and_then(|hosted| hosted.call.take()) else {
             return halt;
         };
-        let lost = call.lost();
+        let lost = self.lost_of(&call);
         if let (Some(sum), Some(hosted)) = (&call.sum, &mut self.hosted) {
             hosted.over = Some(Over {
                 tag: call.tag,
@@ -51,7 +51,7 @@ impl Lead {
         let end = match (call.sum, &halt) {
             (Some(sum), _) => CallEnd::Sum(sum),
             (None, halt) => CallEnd::Lost(CallLost {
-                tag: call.tag,
+                tag: call.tag.map(|tag| tag.number),
                 round: call.round,
                 reason: halt
                     .as_ref()
@@ -68,6 +68,27 @@ impl Lead {
             // Whether there is another one is for the host to say.
             _ => Ok(()),
         }
+    }
+
+    /// Everybody who kept the call from a sum, with the reasons; who was waited for to its end, where the host had set that.
+    fn lost_of(&self, call: &UnderWay) -> BTreeMap<String, String> {
+        let mut lost = call.lost();
+        let is_late = call.until.is_some_and(|(until, _)| until <= self.hand.now());
+        if call.off.is_none() && !is_late {
+            return lost;
+        }
+        let awaited = &self.board.status().waiting_for;
+        for name in &call.names {
+            let why = match self.members.contains_key(name) {
+                false => "it had not come when the round ended",
+                true if awaited.iter().any(|one| **one == **name) => {
+                    "the round ended while it was waited for"
+                }
+                true => continue,
+            };
+            lost.entry(name.to_string()).or_insert_with(|| why.into());
+        }
+        lost
     }
 
     /// The round of the call; before it the one that gives its parties the key of the job, where they need one. Where the

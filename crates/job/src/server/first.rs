@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::InitialModel;
+use blindsum_protocol::{InitialModel, Tag};
 use bytes::Bytes;
 use tracing::{info, warn};
 
@@ -128,7 +128,8 @@ impl Lead {
                 true => self.first.from.clone(),
                 false => String::new(),
             },
-            tag: self.tag(),
+            tag: self.tag().map(|tag| tag.number),
+            about: Tag::about_bytes(self.tag()),
         }
     }
 

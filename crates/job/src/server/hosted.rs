@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use blindsum_encode::Reals;
+use blindsum_protocol::Tag;
 use tracing::{info, warn};
 
 use super::face::Effect;
@@ -28,7 +29,7 @@ pub(super) struct Hosted {
 
 /// A call with a result.
 pub(super) struct Over {
-    pub tag: Option<u64>,
+    pub tag: Option<Tag>,
     pub round: u64,
     /// Who was called and is not in the sum, and why.
     pub lost: BTreeMap<String, String>,
@@ -37,7 +38,7 @@ pub(super) struct Over {
 /// A call that was taken.
 pub(super) struct UnderWay {
     pub id: CallId,
-    pub tag: Option<u64>,
+    pub tag: Option<Tag>,
     pub names: BTreeSet<Arc<str>>,
     /// Seconds in which they may come.
     pub join_within: f64,
@@ -96,7 +97,7 @@ impl Lead {
     }
 
     /// The tag of the round, where a host chose one.
-    pub(super) fn tag(&self) -> Option<u64> {
+    pub(super) fn tag(&self) -> Option<Tag> {
         self.call()?.tag
     }
 
@@ -149,7 +150,7 @@ impl Lead {
         info!(job = %self.name, tag = call.tag, parties = call.parties.len(), "round called");
         let under_way = UnderWay {
             id,
-            tag: call.tag,
+            tag: call.named_tag(),
             names: call
                 .parties
                 .iter()
@@ -225,7 +226,8 @@ impl Lead {
     /// Nobody waits for a party of the call any more, unless it connects again.
     pub(super) fn call_lost(&mut self, name: &str, reason: String) {
         if let Some(call) = self.call_mut() {
-            call.gone.insert(name.into(), reason);
+            // Who refuses and goes then has refused.
+            call.gone.entry(name.into()).or_insert(reason);
         }
     }
 
@@ -252,7 +254,7 @@ impl Lead {
         let counts =
             |call: &&mut UnderWay| is_offered && (!lost.may_return() || call.came.contains(name));
         if let Some(call) = self.call_mut().filter(counts) {
-            call.gone.insert(name.into(), reason);
+            call.gone.entry(name.into()).or_insert(reason);
         }
     }
 
@@ -309,10 +311,14 @@ impl Lead {
     }
 
     /// A party that waits for a tag hears that the round with it began without the party.
-    fn tell_begun_without(&self, name: &str, (round, tag): (u64, Option<u64>), reason: &str) {
+    fn tell_begun_without(&self, name: &str, (round, tag): (u64, Option<Tag>), reason: &str) {
         if let Some(member) = self.members.get(name) {
-            let offer = self.offer(round);
-            member.link.frame(pb::RoundOffer { tag, ..offer }.into());
+            let offer = pb::RoundOffer {
+                tag: tag.map(|tag| tag.number),
+                about: Tag::about_bytes(tag),
+                ..self.offer(round)
+            };
+            member.link.frame(offer.into());
         }
         self.tell_dropped(round, name, reason);
     }
@@ -342,7 +348,7 @@ impl Lead {
         }
         lost.retain(|name, _| !survivors.contains(name));
         call.sum = Some(Box::new(CallSum {
-            tag: call.tag,
+            tag: call.tag.map(|tag| tag.number),
             round: report.number,
             survivors: survivors.clone(),
             mean,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blindsum_crypto::certificate::CertificateError;
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
-use blindsum_protocol::{Fault, KeyName, Round, RoundKind};
+use blindsum_protocol::{Fault, KeyName, Round, RoundKind, Tag};
 use tracing::{info, warn};
 
 use super::face::{Choice, Input};
@@ -339,8 +339,15 @@ impl Lead {
         if !(key_id.is_empty() || key_id.len() == size_of::<KeyName>()) {
             return self.refuse(&name, "Ready: the key_id must have 0 or 16 bytes");
         }
-        if ready.tag != self.tag() {
-            let reason = "its program knows of no tags of rounds: update it";
+        let tag = self.tag();
+        if (ready.tag, &ready.about) != (tag.map(|tag| tag.number), &Tag::about_bytes(tag)) {
+            let reason = match (ready.tag, ready.about.is_empty()) {
+                (None, _) => "its program knows of no tags of rounds: update it",
+                (Some(_), true) if tag.is_some_and(|tag| Some(tag.number) == ready.tag) => {
+                    "its program does not know what a round may be about: update it"
+                }
+                _ => "it is ready for another tag than that of the round",
+            };
             self.call_without(&name, reason);
             return self.tell_dropped(ready.round, &name, reason);
         }

@@ -102,6 +102,7 @@ async fn begin(
     let begin = HostBegin {
         job: job.into(),
         tag: call.tag,
+        about: call.about.map_or_else(Vec::new, Into::into),
         parties: call.parties,
         join_within: call.join_within,
         deadline: call.deadline,

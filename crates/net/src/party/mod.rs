@@ -39,7 +39,7 @@ pub use blindsum_job::party::{
 };
 use blindsum_job::party::{Identity, Input, JobParty, LinkId};
 use blindsum_job::records::Records;
-use blindsum_protocol::Job;
+use blindsum_protocol::{Job, Tag};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
@@ -49,7 +49,7 @@ use crate::address::Address;
 use crate::connect::Target;
 use crate::system::{Clock, entropy};
 use crate::tls::{OwnIdentity, Reload};
-use crate::{Model, NetError, Room, Task, seconds};
+use crate::{JobError, Model, NetError, Room, Task, seconds};
 pub use config::{MASK_MEMORY, PartyConfig};
 use driver::Driver;
 pub(crate) use driver::queued;
@@ -82,7 +82,7 @@ pub struct Party {
     notices: Receiver<Notice>,
     commands: UnboundedSender<Input>,
     /// Whether the party was told that the caller waits for a round, and for which tag.
-    asked: Option<Option<u64>>,
+    asked: Option<Option<Tag>>,
     /// The round that the caller got last.
     handed: Option<u64>,
     over: bool,
@@ -298,7 +298,7 @@ impl Party {
     /// # Errors
     /// Those of [`Party::next_round`]. [`NextRound::Refused`] with [`JobError::OtherTag`](crate::JobError::OtherTag) where a
     /// round of a later tag is offered, or one without a tag.
-    pub fn wait_tag(&mut self, tag: Option<u64>, timeout: Duration) -> Result<NextRound, NetError> {
+    pub fn wait_tag(&mut self, tag: Option<Tag>, timeout: Duration) -> Result<NextRound, NetError> {
         let until = Instant::now() + timeout;
         if self.over {
             return Ok(NextRound::JobDone);
@@ -323,7 +323,7 @@ impl Party {
                         self.want(tag);
                     }
                     // It came when the caller waited for another one.
-                    None if tag.is_some() && round.tag() != tag => {
+                    None if tag.is_some_and(|tag| !tag.takes(round.tag())) => {
                         drop(round);
                         self.want(tag);
                     }
@@ -333,6 +333,19 @@ impl Party {
                         return Ok(NextRound::Round(round));
                     }
                 },
+                // It came of the tag for which the caller waited before.
+                Ok(Notice::Refused(
+                    error @ NetError::Job(
+                        JobError::OtherTag { wanted, .. }
+                        | JobError::AboutOther { tag: wanted, .. },
+                    ),
+                )) if tag.is_none_or(|tag| tag.number != wanted) => {
+                    if let Some(error) = missed_meanwhile(&error, tag) {
+                        self.asked = None;
+                        return Ok(NextRound::Refused(error));
+                    }
+                    self.want(tag);
+                }
                 Ok(Notice::Refused(error)) => {
                     self.asked = None;
                     return Ok(NextRound::Refused(error));
@@ -360,7 +373,7 @@ impl Party {
         }
     }
 
-    fn want(&self, tag: Option<u64>) {
+    fn want(&self, tag: Option<Tag>) {
         let _ = self
             .commands
             .send(tag.map_or(Input::WantRound, Input::WantTag));
@@ -431,4 +444,31 @@ fn say_goodbye((runtime, task): (Runtime, JoinHandle<()>), said: Sender<()>) {
     // Nobody may wait for it.
     let _ = said.send(());
     runtime.shutdown_timeout(GOODBYE);
+}
+
+/// Why the round of the tag that the caller waits for now goes on without this party, which refused it while the caller
+/// waited for another one.
+fn missed_meanwhile(refused: &NetError, tag: Option<Tag>) -> Option<NetError> {
+    match (refused, tag) {
+        (
+            NetError::Job(JobError::OtherTag {
+                round,
+                wanted,
+                offered: Some(offered),
+            }),
+            Some(tag),
+        ) if *offered == tag.number => {
+            let reason = format!(
+                "it was offered while this party waited for tag {wanted}; wait for the tag of a step before its round begins"
+            );
+            Some(
+                JobError::Dropped {
+                    round: *round,
+                    reason,
+                }
+                .into(),
+            )
+        }
+        _ => None,
+    }
 }

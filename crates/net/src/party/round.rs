@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use blindsum_job::party::{Absence, Begun, Input, Metrics, RoundResult, Update, check_update};
-use blindsum_protocol::Job;
+use blindsum_protocol::{Job, Tag};
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::warn;
 
@@ -80,7 +80,7 @@ impl RoundHandle {
     }
 
     /// The step of the host that began the round; `None` where no host chose one.
-    pub fn tag(&self) -> Option<u64> {
+    pub fn tag(&self) -> Option<Tag> {
         self.begun.tag
     }
 

@@ -241,7 +241,9 @@ fn an_operator_adds_a_job_and_drains_the_coordinator() {
         ..spec(ProtocolName::Plain, 3)
     };
     let json = serde_json::to_string(&more).unwrap();
-    let added = coordinator.block_on(admin.add(&json, false, "a study")).unwrap();
+    let added = coordinator
+        .block_on(admin.add(&json, false, "a study"))
+        .unwrap();
     assert!(
         added.starts_with("job more was added; after a restart it is not served"),
         "{added}"

@@ -60,7 +60,7 @@ impl Event {
                 model_version: begun.model.version(),
                 parties: PyTuple::new(py, begun.parties)?,
                 needs_update: begun.needs_update,
-                tag: begun.tag),
+                tag: begun.tag.map(|tag| tag.number)),
             Self::Ended(number, result, fits) => instance!(py, "blindsum.machines", "RoundEnded",
                 number: number, result: round_result(py, *result, fits)?),
             Self::Lost(number, error) => instance!(py, "blindsum.machines", "RoundLost",

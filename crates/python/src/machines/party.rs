@@ -18,6 +18,7 @@ use pyo3::types::PyBytes;
 
 use super::events::Event;
 use super::{LARGEST_FRAME, MACHINE, clocks};
+use crate::calls::{Step, tag_of};
 use crate::coordinator::text;
 use crate::errors::{IntoPyErr, OrRaise};
 use crate::gil::released;
@@ -177,9 +178,14 @@ impl PartyMachine {
     }
 
     /// The caller waits for a round, of this tag or of any.
-    fn want_round(&self, py: Python<'_>, tag: Option<u64>, now: f64, wall: f64) -> PyResult<()> {
+    fn want_round(&self, py: Python<'_>, tag: Option<Step>, now: f64, wall: f64) -> PyResult<()> {
         self.home.check(py, MACHINE)?;
-        self.give(py, tag.map_or(Input::WantRound, Input::WantTag), now, wall)
+        self.give(
+            py,
+            tag_of(tag).map_or(Input::WantRound, Input::WantTag),
+            now,
+            wall,
+        )
     }
 
     /// Checks the update and hands a copy of it over.

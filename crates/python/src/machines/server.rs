@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 use super::desk::{Connection, Desk, Event};
 use super::{MACHINE, clocks};
-use crate::calls::{call_end, read_call};
+use crate::calls::{Step, call_end, read_call};
 use crate::coordinator::text;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
@@ -216,7 +216,7 @@ impl ServerMachine {
         py: Python<'_>,
         parties: Vec<String>,
         model: Option<&Bound<'_, PyAny>>,
-        tag: Option<u64>,
+        tag: Option<Step>,
         join_within: Option<f64>,
         deadline: Option<f64>,
         now: f64,

@@ -20,6 +20,8 @@ pub struct Description {
     pub status: JobStatus,
     /// The hash of the job's specification, in hexadecimal digits.
     pub hash: String,
+    /// The specification.
+    pub specification: blindsum_protocol::JobSpec,
     /// Whether a host begins its rounds.
     pub hosted: bool,
     /// What the job does now: `offered` while parties join a round, the name of a stage, `waiting` between rounds, or the
@@ -123,6 +125,7 @@ impl Description {
         let ended = rounds.into_iter().filter(is_over).take(LATEST as usize);
         Self {
             hash: crate::hex(job.job.hash()),
+            specification: job.job.spec().clone(),
             hosted: job.hosted,
             stage,
             stage_since_ms,

@@ -108,7 +108,19 @@ async fn read(
         join_within,
         deadline,
         model,
+        about,
     } = begin;
+    let about = match about.as_slice() {
+        [] => None,
+        bytes => match bytes.try_into() {
+            Ok(about) => Some(about),
+            Err(_) => {
+                let rule = format!("must have 32 bytes, not {}", bytes.len());
+                let field = "about";
+                return Ok((job, Err(CallError::Value { field, rule })));
+            }
+        },
+    };
     let model = match (model, control.dim(&job)) {
         (None, _) => None,
         (Some(_), None) => {
@@ -124,6 +136,7 @@ async fn read(
     };
     let call = Call {
         tag,
+        about,
         parties,
         model,
         join_within,

@@ -6,6 +6,7 @@ mod nonce;
 mod setup;
 pub(crate) mod stages;
 mod sum;
+mod tag;
 
 pub use machines::FollowerSetup;
 pub(crate) use machines::{Machines, MakeMachines, OtherServer, StartFollower, Stateless};
@@ -18,6 +19,7 @@ pub(crate) use stages::{
 pub use stages::{Excuse, Piece};
 pub(crate) use sum::Signed;
 pub use sum::{InTheClear, RoundSum};
+pub use tag::Tag;
 
 use std::sync::{Arc, OnceLock};
 
@@ -45,7 +47,7 @@ pub struct Round {
     encoding: Arc<Encoding>,
     plan: Plan,
     /// The step of the host that called the round, where a host chose one.
-    tag: Option<u64>,
+    tag: Option<Tag>,
     /// How many sums the model has that the round starts from; none where that is not known.
     sums_before: Option<u64>,
     /// What this process, if it is a server that opens results, knows of earlier ones.
@@ -137,15 +139,18 @@ impl Round {
         })
     }
 
-    /// The same round for this step of a host; none leaves it as it is. The context becomes `H("blindsum tag"; context, tag)`, the tag as 8 bytes,
-    /// big-endian: parties that were told different steps derive different keys. The bounds of
+    /// The same round for this step of a host; none leaves it as it is. The context becomes
+    /// `H("blindsum tag"; context, number, about)`, the number as 8 bytes, big-endian, and `about` where it is said: parties
+    /// that were told different steps, or that a step is about something else, derive different keys. The bounds of
     /// [`with_clips`](Self::with_clips) come after it.
     #[must_use]
-    pub fn with_tag(mut self, tag: Option<u64>) -> Self {
+    pub fn with_tag(mut self, tag: Option<Tag>) -> Self {
         let Some(tag) = tag else {
             return self;
         };
-        let parts: [&[u8]; 2] = [&self.context.0, &tag.to_be_bytes()];
+        let number = tag.number.to_be_bytes();
+        let mut parts: Vec<&[u8]> = vec![&self.context.0, &number];
+        parts.extend(tag.about.as_ref().map(<[u8; 32]>::as_slice));
         self.context = Context(kdf::hash("blindsum tag", &parts));
         self.key_context = self.context;
         self.tag = Some(tag);
@@ -337,7 +342,7 @@ impl Round {
     }
 
     /// The step of the host that called the round; none where no host chose one.
-    pub fn tag(&self) -> Option<u64> {
+    pub fn tag(&self) -> Option<Tag> {
         self.tag
     }
 

@@ -1,0 +1,260 @@
+"""Rounds of a coordinator that stands, which the ServerApp hosts as an operator: for jobs of others.
+
+The job is in the coordinator's configuration, with all its options. So it may be one of ``mpc3``, whose
+servers stand beside it. One job serves all rounds, and all runs of the app: the tag of a round is the time at
+which it was begun, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from blindsum.admin import Admin
+from blindsum.errors import BlindsumError, CallError, ConfigError, RoundLost
+from blindsum.flower.direct import Sum
+from blindsum.flower.settings import MIN_NODES, RunSettings
+from blindsum.flower.texts import logger
+from blindsum.hosted import HostedResult, PendingRound
+from blindsum.spec import JobSpec
+
+LOOK = 0.5
+"""Seconds between two looks at who has connected."""
+
+LATER = 0.5
+"""Seconds after which a round is begun again, where another one is under way."""
+
+
+class StandingRounds:
+    """The rounds of a run at a coordinator that stands.
+
+    Names of nodes are those of their certificates. A node says its name in its first reply; until then
+    the round is of those that have connected and are nobody else.
+
+    Parameters
+    ----------
+    settings
+        The settings of the run: ``coordinator``, ``admin``, ``job``, ``operator_identity``,
+        ``coordinator_ca``.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        A file of the operator's certificate is missing or damaged.
+    """
+
+    def __init__(self, settings: RunSettings) -> None:
+        self._job = settings.job
+        self._url = settings.coordinator
+        self._admin = Admin(settings.admin, identity=settings.operator_identity, ca=settings.coordinator_ca)
+        self._names: dict[int, str] = {}
+        self._tag = 0
+        self._round: _StandingRound | None = None
+
+    @property
+    def began(self) -> bool:
+        """Whether the round has begun."""
+        return self._round is not None and self._round.pending is not None
+
+    def spec(self, dim: int, nodes: int) -> JobSpec:
+        """The job as the coordinator has it.
+
+        Parameters
+        ----------
+        dim
+            Coordinates of an update.
+        nodes
+            The nodes of the round.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            It cannot serve this round; ``field`` is the key of the run, or ``"arrays"``.
+        blindsum.OrderError, blindsum.NetworkError
+            There is no such job, or the coordinator cannot be reached.
+        """
+        told = self._admin.describe(self._job)
+        spec = JobSpec.from_dict(told["specification"])
+        if not told["hosted"]:
+            raise ConfigError(
+                "blindsum-job",
+                f"{self._job!r} begins its rounds by itself: start its coordinator with blindsum serve "
+                "--hosted, or with hosted = true beside the job in its configuration",
+            )
+        if spec.model_update != "none":
+            raise ConfigError(
+                "blindsum-job",
+                f"{self._job!r} keeps a model (model_update = {spec.model_update!r}), and in Flower the "
+                'strategy does: give the job model_update = "none"',
+            )
+        if spec.dim != dim:
+            raise ConfigError(
+                "arrays",
+                f"have {dim} coordinates of floats, and the job {self._job!r} at {self._url} has {spec.dim}: "
+                f"give the job dim = {dim}",
+            )
+        least = max(spec.least_roster, min(MIN_NODES, spec.parties))
+        if not least <= nodes <= spec.parties:
+            raise ConfigError(
+                "min_train_nodes",
+                f"the strategy samples {nodes} nodes, and a round of the job {self._job!r} has {least} to "
+                f"{spec.parties}: change fraction_train, or the parties of the job",
+            )
+        return spec
+
+    def begin(self, spec: JobSpec, nodes: Sequence[int], about: object, timeout: float) -> Mapping[str, Any]:
+        """Begin a round of these nodes in a thread, and give what their messages say of it.
+
+        Parameters
+        ----------
+        spec
+            From :meth:`spec`.
+        nodes
+            The nodes that were sampled.
+        about
+            What the nodes train on.
+        timeout
+            Seconds after which the round ends.
+        """
+        self.end()
+        self._tag = max(self._tag + 1, time.time_ns() // 1_000_000)
+        self._round = _StandingRound(self._admin, spec, self._tag, about, timeout)
+        self._round.start(nodes, self._names)
+        return {"url": self._url, "job": spec.job, "job-hash": spec.hash, "tag": self._tag}
+
+    def failed(self, reply: Any) -> None:
+        """Flower has said that a node failed: nobody waits for it."""
+        if self._round is not None:
+            self._round.failed(reply.metadata.src_node_id, self._names)
+
+    def learn(self, parties: Mapping[str, int]) -> None:
+        """Remember the names of nodes that have replied."""
+        self._names.update({node: name for name, node in parties.items()})
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the round, so many seconds at most, and give whether it has ended."""
+        return self._round is None or self._round.ended.wait(seconds)
+
+    def result(self) -> Sum | str:
+        """The sum of the round, or why there is none."""
+        return "the round has not begun" if self._round is None else self._round.result()
+
+    def end(self) -> None:
+        """End the round under way, if it has no result."""
+        found, self._round = self._round, None
+        if found is not None:
+            found.end()
+
+
+class _StandingRound:
+    """One round."""
+
+    def __init__(self, admin: Admin, spec: JobSpec, tag: int, about: object, timeout: float) -> None:
+        self._admin, self._spec, self._tag, self._about = admin, spec, tag, about
+        self._until = time.monotonic() + timeout
+        self._lock = threading.Lock()
+        self._failed = dict[int, str]()
+        self._found: HostedResult | None = None
+        self._why = "the round has not ended"
+        self._over = False
+        self._thread: threading.Thread | None = None
+        self.pending: PendingRound | None = None
+        self.ended = threading.Event()
+
+    def start(self, nodes: Sequence[int], names: Mapping[int, str]) -> None:
+        """Begin it in a thread."""
+        arguments = (tuple(nodes), dict(names))
+        self._thread = threading.Thread(target=self._run, args=arguments, daemon=True)
+        self._thread.start()
+
+    def failed(self, node: int, names: Mapping[int, str]) -> None:
+        """A node has failed."""
+        with self._lock:
+            name = self._failed[node] = names.get(node, "")
+            pending = self.pending
+        if pending is not None and name in pending.parties:
+            pending.report_failed(name, "its node has failed")
+
+    def result(self) -> Sum | str:
+        """The sum, or why there is none."""
+        found = self._found
+        if found is None or found.mean is None or found.total_weight is None:
+            return self._why
+        return Sum(found.mean, found.total_weight, found.survivors, found.metrics, found.result)
+
+    def end(self) -> None:
+        """Wait for it no more."""
+        with self._lock:
+            self._over = True
+            pending = self.pending
+        if pending is not None and not self.ended.is_set():
+            pending.call_off("the ServerApp waits for it no more")
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, nodes: tuple[int, ...], names: dict[int, str]) -> None:
+        try:
+            parties = self._come(nodes, names)
+            if len(parties) < self._spec.least_roster:
+                came = f"{len(parties)} of {len(nodes)}"
+                self._why = f"too few nodes came: {came}, and a round needs {self._spec.least_roster}"
+                return
+            pending = self._begin(parties)
+            if pending is not None:
+                self._found = pending.result()
+        except RoundLost as lost:
+            self._why = "; ".join([lost.reason, *(f"{name}: {why}" for name, why in lost.lost.items())])
+        except BlindsumError as error:
+            self._why = str(error)
+        finally:
+            self.ended.set()
+
+    def _begin(self, parties: list[str]) -> PendingRound | None:
+        """Begin it, once that of a ServerApp before is over; ``None`` where nobody waits for it any more."""
+        while True:
+            left = self._until - time.monotonic()
+            within = min(self._spec.join_deadline, max(left / 2, 1.0))
+            with self._lock:
+                if self._over or left <= 0:
+                    self._why = "its time was over before it could begin"
+                    return None
+                try:
+                    self.pending = self._admin.begin(
+                        *(self._spec.job, parties),
+                        tag=self._tag,
+                        about=self._about,
+                        join_within=within,
+                        deadline=left,
+                    )
+                except CallError as error:
+                    if error.code != "busy":
+                        raise
+                    logger.info("%s", error)
+                else:
+                    return self.pending
+            time.sleep(LATER)
+
+    def _come(self, nodes: tuple[int, ...], names: dict[int, str]) -> list[str]:
+        """The parties of the nodes. Those of unknown nodes are who has connected and is no other node."""
+        known = [names[node] for node in nodes if node in names]
+        unknown = [node for node in nodes if node not in names]
+        enough = None
+        here = list[str]()
+        while unknown:
+            connected = self._admin.describe(self._spec.job)["connected"]
+            here = sorted(set(connected) - set(names.values()))[: len(unknown)]
+            with self._lock:
+                gone = sum(node in self._failed for node in unknown)
+                over = self._over
+            now = time.monotonic()
+            if len(known) + len(here) >= self._spec.least_roster and enough is None:
+                enough = now
+            late = enough is not None and now - enough >= self._spec.join_deadline
+            if over or late or len(here) + gone >= len(unknown) or now >= self._until:
+                break
+            time.sleep(LOOK)
+        with self._lock:
+            failed = {name for name in self._failed.values() if name}
+        return [name for name in (*known, *here) if name not in failed]
