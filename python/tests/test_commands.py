@@ -372,7 +372,10 @@ def test_certificates_of_every_kind(algorithm, tmp_path, monkeypatch):
     assert pki.show("ca/agg.pem")["names"] == ["agg.example", "::1"]
 
 
-ADMIN = ("jobs", "describe", "pause", "resume", "extend", "ban", "unban", "add", "reload", "end", "drain")
+ADMIN = (
+    *("jobs", "describe", "pause", "resume", "extend", "ban", "unban", "add", "reload", "end", "drain"),
+    "round",
+)
 
 
 @covers("watch", *(f"admin {name}" for name in ADMIN))
@@ -406,6 +409,7 @@ def test_orders_to_a_running_coordinator(place, tmp_path, capsys):
         for words, status, said in (
             (["admin", "pause", "other", *why], 1, "there is no such job here"),
             (["admin", "describe", "other", *there], 1, "there is no such job here"),
+            (["admin", "round", "job", "--parties", "a", *there], 1, "no host begins its rounds"),
             (["admin", "pause", "job", *there], 2, "--reason"),
             (["admin", "ban", "job", "a", "--for", "soon", *why], 2, "must be a time such as"),
             (["watch", "--every", "0", *there], 2, "0.1 <= 0.0 <= 3600"),

@@ -164,7 +164,7 @@ def lied_to(protocol, in_offer, in_start, in_ready, value, honest):
     [((4, 9, 6, 4), 3), ((5, 10, 7, b"\1" * 32), hash_of(MODEL)), ((5, 10, 7, b""), hash_of(MODEL))],
     ids=["another tag", "about something else", "about nothing"],
 )
-def test_case_76_parties_that_were_told_different_things_are_in_no_sum_together(protocol, lie, honest):
+def test_parties_that_were_told_different_things_are_in_no_sum_together(protocol, lie, honest):
     """A coordinator that lies to one party and mends its answers: what they were told is in every key."""
     over, begun = lied_to(protocol, *lie, honest)
     # The victim does not notice: its keys are others.

@@ -195,7 +195,7 @@ def test_a_coordinator_that_ends_is_told_of(place, operator):
         begun.result()
 
 
-def test_case_76_parties_begin_no_round(place, operator):
+def test_parties_begin_no_round(place, operator):
     """Whoever begins rounds learns sums: an operator may, a party may not."""
     with served(place) as coordinator:
         party = admin_of(place, coordinator, place.identity("node-0"))

@@ -7,10 +7,11 @@ use blindsum_net::{Credentials, NetError};
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 
-use crate::calls::{PendingRound, Step, read_call};
+use crate::calls::{PendingRound, read_call};
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::network::{Pem, credentials};
 use crate::process::Home;
+use crate::steps::Step;
 use crate::wait::{abandonable, locked};
 
 /// Orders of an operator. Each call makes a connection of its own: orders are rare, and a coordinator may be started again

@@ -7,30 +7,21 @@ use blindsum_job::calls::{Call, CallEnd, CallError, CallLost, CallSum};
 use blindsum_job::report::MetricReport;
 use blindsum_net::admin::{AdminError, HostControl, HostedRound};
 use blindsum_net::coordinator::{CallControl, PendingCall};
-use blindsum_protocol::Tag;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tokio::runtime::Handle;
 
-use crate::admin::Line;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::party::duration;
 use crate::process::Home;
 use crate::results::{instance, read_only};
+use crate::steps::Step;
 use crate::vectors::{read_model, sums_array};
 use crate::wait::{locked, patiently};
 
 /// What it is called in errors.
 const ROUND: &str = "round";
-
-/// A step of a host as Python gives it: its number, and the hash of what it is about.
-pub type Step = (u64, Option<[u8; 32]>);
-
-/// The tag of a step.
-pub fn tag_of(step: Option<Step>) -> Option<Tag> {
-    step.map(|(number, about)| Tag { number, about })
-}
 
 /// A call as Python gives it.
 pub fn read_call(
@@ -109,6 +100,9 @@ fn call_sum(py: Python<'_>, sum: CallSum, fits: bool) -> PyResult<Bound<'_, PyAn
 /// What came of a call, and whether exact sums of the job's integers fit into 64 bits.
 type Ended = Result<(CallEnd, bool), AdminError>;
 
+/// What makes connections to a coordinator elsewhere.
+type Kept = dyn Send + Sync;
+
 /// The coordinator of a round.
 enum Control {
     Here(CallControl),
@@ -122,8 +116,8 @@ pub struct PendingRound {
     control: Control,
     runtime: Handle,
     home: Home,
-    /// What makes connections to a coordinator elsewhere, which lives as long as its rounds.
-    _line: Option<Arc<Line>>,
+    /// It lives as long as its rounds.
+    _line: Option<Arc<Kept>>,
 }
 
 impl PendingRound {
@@ -141,7 +135,7 @@ impl PendingRound {
     }
 
     /// One of a coordinator elsewhere.
-    pub fn there(round: HostedRound, runtime: Handle, line: Arc<Line>) -> Self {
+    pub fn there(round: HostedRound, runtime: Handle, line: Arc<Kept>) -> Self {
         let (sender, ended) = channel();
         let control = Control::There(round.control());
         runtime.spawn(async move {
@@ -154,7 +148,7 @@ impl PendingRound {
         ended: Receiver<Ended>,
         control: Control,
         runtime: Handle,
-        line: Option<Arc<Line>>,
+        line: Option<Arc<Kept>>,
     ) -> Self {
         Self {
             ended: Mutex::new(ended),

@@ -17,13 +17,14 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 
-use crate::calls::{PendingRound, Step, read_call};
+use crate::calls::{PendingRound, read_call};
 use crate::errors::{OrRaise, raise};
 use crate::feed::{Feed, News};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::{Home, HomeOnly, begin_work, closed};
 use crate::spec::{read_fields, read_job};
+use crate::steps::Step;
 use crate::vectors::read_model;
 use crate::wait::{abandonable, locked, patiently};
 

@@ -21,6 +21,7 @@ mod process;
 mod results;
 mod simulation;
 mod spec;
+mod steps;
 mod store;
 mod system;
 #[cfg(feature = "timers")]

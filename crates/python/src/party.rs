@@ -12,13 +12,13 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::calls::{Step, tag_of};
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::{Home, HomeOnly, begin_work, closed};
 use crate::results::{read_only, round_result, unusable};
 use crate::spec::read_fields;
+use crate::steps::{Step, tag_of};
 use crate::vectors::{Vector, copied, read_model};
 use crate::wait::{abandonable, locked, patiently};
 

@@ -73,7 +73,9 @@ impl Lead {
     /// Everybody who kept the call from a sum, with the reasons; who was waited for to its end, where the host had set that.
     fn lost_of(&self, call: &UnderWay) -> BTreeMap<String, String> {
         let mut lost = call.lost();
-        let is_late = call.until.is_some_and(|(until, _)| until <= self.hand.now());
+        let is_late = call
+            .until
+            .is_some_and(|(until, _)| until <= self.hand.now());
         if call.off.is_none() && !is_late {
             return lost;
         }

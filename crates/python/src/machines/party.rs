@@ -18,7 +18,6 @@ use pyo3::types::PyBytes;
 
 use super::events::Event;
 use super::{LARGEST_FRAME, MACHINE, clocks};
-use crate::calls::{Step, tag_of};
 use crate::coordinator::text;
 use crate::errors::{IntoPyErr, OrRaise};
 use crate::gil::released;
@@ -26,6 +25,7 @@ use crate::network::{Pem, credentials};
 use crate::party::read_policy;
 use crate::process::{Home, begin_work};
 use crate::results::{instance, unusable};
+use crate::steps::{Step, tag_of};
 use crate::system::{entropy, random};
 use crate::vectors::{Vector, copied, read_model};
 use crate::wait::locked;

@@ -21,13 +21,14 @@ use serde::Deserialize;
 
 use super::desk::{Connection, Desk, Event};
 use super::{MACHINE, clocks};
-use crate::calls::{Step, call_end, read_call};
+use crate::calls::{call_end, read_call};
 use crate::coordinator::text;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::process::{Home, begin_work};
 use crate::results::instance;
 use crate::spec::read_job;
+use crate::steps::Step;
 use crate::system::entropy;
 use crate::vectors::read_model;
 use crate::wait::locked;
