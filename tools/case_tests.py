@@ -1,6 +1,8 @@
 """The tests that show an abuse case by another name than `case_NN_…`, for tools/cases.py."""
 
 # Tests whose names carry no number.
+ABOUT = "python/tests/test_hosted_about.py"
+
 OTHERS = {
     7: [
         ("crates/crypto/src/kex.rs", "x25519_points_of_low_order"),
@@ -154,7 +156,7 @@ OTHERS = {
             "python/tests/test_hosted_about.py",
             "test_parties_that_were_told_different_things_are_in_no_sum_together",
         ),
-        ("python/tests/test_hosted_about.py", "test_a_party_with_another_content_is_in_no_sum"),
+        (ABOUT, "test_a_party_with_another_content_is_in_no_sum"),
         (
             "python/tests/test_hosted_about.py",
             "test_a_machine_that_goes_on_to_another_step_leaves_the_one_before",

@@ -268,9 +268,10 @@ CASES = {
         "They are text everywhere; a damaged state is refused by name, and a state is for its owner only",
     ),
     76: (
-        "A host that begins rounds, or its coordinator, tells one party another step than the others, or gives it another "
-        "model, so that the sum is its update alone",
-        "what a party was told and given is in every key: it is in no sum with those that were told something else",
+        "A host that begins rounds, or its coordinator, tells one party another step than the others, or "
+        "gives it another model, so that the sum is its update alone",
+        "What a party was told and given is in every key: it is in no sum with those that were told "
+        "something else",
     ),
 }
 
