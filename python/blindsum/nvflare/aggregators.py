@@ -99,6 +99,8 @@ class SecureAggregator(ModelAggregator):
         self._host: Host | None = None
         self._params: Params | None = None
         self._replied = dict[str, str]()
+        # The rounds of tasks that were sent.
+        self._tasks = dict[str, int]()
 
     def handle_event(self, event_type: str, fl_ctx: Any) -> None:
         """Begin rounds when tasks go out, and report sites that fail."""
@@ -108,6 +110,8 @@ class SecureAggregator(ModelAggregator):
                 self._guarded(fl_ctx, lambda: self._check_simulator(fl_ctx))
             case AppEventType.BEFORE_TRAIN_TASK:
                 self._guarded(fl_ctx, lambda: self._begin(fl_ctx))
+            case EventType.AFTER_TASK_DATA_FILTER:
+                self._sent(fl_ctx)
             case EventType.BEFORE_PROCESS_SUBMISSION:
                 self._look_at(fl_ctx)
             case EventType.CLIENT_DISCONNECTED:
@@ -168,11 +172,19 @@ class SecureAggregator(ModelAggregator):
                 self._params = Params(from_shareable(task).data)
             task.set_header(RECORD, {"reply": HASH} | self._host.told())
 
+    def _sent(self, fl_ctx: Any) -> None:
+        """Remember the round of a task."""
+        task = fl_ctx.get_prop(FLContextKey.TASK_DATA)
+        if self._host is not None and task.get_header(RECORD) is not None:
+            self._tasks[str(fl_ctx.get_prop(FLContextKey.TASK_ID))] = int(
+                task.get_header(AppConstants.CURRENT_ROUND)
+            )
+
     def _look_at(self, fl_ctx: Any) -> None:
         """Report a site whose result has no part of Blindsum: it is in no sum."""
         result = fl_ctx.get_prop(FLContextKey.TASK_RESULT)
         code, host = result.get_return_code(), self._host
-        if host is None or result.get_header(AppConstants.CURRENT_ROUND, host.tag) != host.tag:
+        if host is None or self._tasks.get(fl_ctx.get_prop(FLContextKey.TASK_ID)) != host.tag:
             return
         if code != ReturnCode.OK:
             self._failed(_peer(fl_ctx), f"its task failed: {code}")

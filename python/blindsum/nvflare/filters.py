@@ -159,8 +159,8 @@ class SecureFilter(Filter):
                 "plain",
                 f"is not true, and nothing says how to add up the result of {task!r} ({what}): this site's "
                 "update would leave as it is. Run the job with blindsum.nvflare.SecureAggregator at the "
-                "server and SecureFilter among the filters of task data, or name a coordinator by url and job "
-                "in local/blindsum.json of the site",
+                "server and SecureFilter among the filters of task data, or name a coordinator by url and "
+                "job in local/blindsum.json of the site",
             )
         elif not settings.arrays:
             raise ConfigError(

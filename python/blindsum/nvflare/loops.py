@@ -5,7 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from blindsum.errors import BlindsumError, InputError, OtherTag, ResultMissed, RoundAborted
+from blindsum.errors import (
+    BlindsumError,
+    InputError,
+    OtherTag,
+    ResultMissed,
+    RoundAborted,
+    SessionClosedError,
+)
 from blindsum.nvflare.params import STEPS, Params, metrics_of, weight_of
 from blindsum.nvflare.texts import RECORD
 from blindsum.rounds import RoundResult
@@ -103,10 +110,10 @@ def _data(params: Params, found: RoundResult, *, is_diff: bool) -> dict[str, Any
 def _check_lost(job: Session) -> None:
     """Raise where this site alone has no result: its unchanged model would be averaged with the mean."""
     lost: BlindsumError | None = job.lost
+    if job.is_over:
+        raise SessionClosedError("the job is over: the coordinator has ended; look at what it says")
     if lost is None:
-        raise InputError(
-            "weight: 0 gives no update, or the job is over: there is no mean to send; skip the round"
-        )
+        raise InputError("weight: 0 gives no update, so there is no mean to send; send nothing this round")
     is_of_all = isinstance(lost, RoundAborted) and not lost.only_me
     if not is_of_all or isinstance(lost, OtherTag | ResultMissed):
         raise lost

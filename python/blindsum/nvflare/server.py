@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from blindsum.coordinator import Coordinator
-from blindsum.errors import ConfigError
+from blindsum.errors import ConfigError, RoundLost, SessionClosedError
 from blindsum.hosted import HostedResult, PendingRound
 from blindsum.nvflare.settings import SiteSettings
-from blindsum.nvflare.sites import hides_sum
+from blindsum.nvflare.sites import RELEASE, hides_sum
 from blindsum.options import Quantised
 from blindsum.spec import JobSpec
 from blindsum.tables import Metric
+
+logger = logging.getLogger("blindsum")
 
 MIN_SITES = 3
 """Fewest sites of a sum: in a sum of two each site learns the other's update."""
@@ -156,6 +161,9 @@ class Host:
         port = self._coordinator.address.rpartition(":")[2]
         self._url = settings.coordinator_url or f"https://127.0.0.1:{port}"
         self._pending: PendingRound | None = None
+        self._released: PendingRound | None = None
+        self._watcher: threading.Thread | None = None
+        self._is_ending = threading.Event()
         self._sites: tuple[str, ...] = ()
         self.tag = -1
         host = urlsplit(self._url).hostname
@@ -195,8 +203,7 @@ class Host:
         """
         if tag == self.tag:
             return False
-        if self._pending is not None:
-            self._pending.call_off("the workflow has begun another round")
+        self._end()
         self._sites = tuple(sites)
         if len(self._sites) < self._spec.least_roster:
             raise ConfigError(
@@ -204,9 +211,44 @@ class Host:
                 f"the workflow samples {len(self._sites)} sites, and a sum needs {self._spec.least_roster}: "
                 "sample more, or lower min_parties of SecureAggregator",
             )
-        self._pending = self._coordinator.begin(map(self._party, self._sites), tag=tag)
-        self.tag = tag
+        parties = [self._party(site) for site in self._sites]
+        pending = self._coordinator.begin(parties, tag=tag)
+        self._pending, self.tag = pending, tag
+        self._is_ending = ending = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, args=(pending, parties, ending), daemon=True)
+        self._watcher.start()
         return True
+
+    def _watch(self, pending: PendingRound, parties: list[str], ending: threading.Event) -> None:
+        """Wait for the end of a round, and send home whoever waits for it still.
+
+        A site waits on when its round has ended before the site has begun it: the same tag might come again.
+        The offer of another tag tells it that this will not be. Sites that join later hear it, too.
+        """
+        try:
+            if _is_complete(pending):
+                return
+            while not ending.is_set():
+                released = self._coordinator.begin(
+                    parties, tag=RELEASE, join_within=self._spec.input_deadline
+                )
+                self._released = released
+                if ending.is_set():
+                    released.call_off()
+                with suppress(RoundLost):
+                    released.result()
+        except SessionClosedError:
+            logger.info("job %r: the coordinator has ended", self._spec.job)
+
+    def _end(self) -> None:
+        """End what is under way."""
+        self._is_ending.set()
+        for one in (self._pending, self._released):
+            if one is not None:
+                one.call_off("the workflow has gone on")
+        if self._watcher is not None:
+            self._watcher.join()
+        self._pending = self._released = self._watcher = None
 
     def told(self) -> dict[str, Any]:
         """What the sites of the round are told."""
@@ -235,7 +277,16 @@ class Host:
 
     def stop(self) -> None:
         """Stop the coordinator; sites that are still there are told."""
+        self._end()
         self._coordinator.stop()
 
     def _party(self, site: str) -> str:
         return self._names.get(site, site)
+
+
+def _is_complete(pending: PendingRound) -> bool:
+    """Wait for the end of a round, and say whether all its sites are in the sum."""
+    try:
+        return not pending.result().lost
+    except RoundLost:
+        return False

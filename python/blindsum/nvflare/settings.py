@@ -108,10 +108,16 @@ class SiteSettings:
         blindsum.ConfigError
             As for :meth:`read`.
         """
-        where = f"; set it in {folder / FILE}"
+        try:
+            return cls._of(found, folder, site)
+        except ConfigError as error:
+            raise ConfigError(error.field, f"{error.rule}; set it in {folder / FILE}") from None
+
+    @classmethod
+    def _of(cls, found: Mapping[str, Any], folder: Path, site: str) -> SiteSettings:
         for key in found:
             if key not in KEYS:
-                raise ConfigError(key, f"is no key of {folder / FILE}; there are {', '.join(sorted(KEYS))}")
+                raise ConfigError(key, f"is no key of a site; there are {', '.join(sorted(KEYS))}")
 
         def path_of(key: str) -> str | None:
             if key not in found:
@@ -120,20 +126,20 @@ class SiteSettings:
 
         def flag(key: str) -> bool:
             if not isinstance(found.get(key, False), bool):
-                raise ConfigError(key, f"{found[key]!r} must be true or false, without quotes{where}")
+                raise ConfigError(key, f"{found[key]!r} must be true or false, without quotes")
             return bool(found.get(key, False))
 
         if ("identity" in found or "coordinator_identity" in found) and "ca" not in found:
             rule = "is missing, and an identity needs it: name the certificate of the job's CA"
-            raise ConfigError("ca", rule + where)
+            raise ConfigError("ca", rule)
         if ("url" in found) != ("job" in found):
             there, missing = ("url", "job") if "url" in found else ("job", "url")
             rule = f"is missing, and {there} needs it: a coordinator that stands has a URL and a job"
-            raise ConfigError(missing, rule + where)
-        policy = _policy(found.get("policy", {}), where)
+            raise ConfigError(missing, rule)
+        policy = _policy(found.get("policy", {}))
         if policy.min_cohort_change and "state" not in found:
             rule = "is missing, and policy.min_cohort_change needs it: name a folder that outlives a job"
-            raise ConfigError("state", rule + where)
+            raise ConfigError("state", rule)
         return cls(
             identity=path_of("identity"),
             ca=path_of("ca"),
@@ -151,19 +157,16 @@ class SiteSettings:
         )
 
 
-def _policy(rules: object, where: str) -> Policy:
+def _policy(rules: object) -> Policy:
     """The rules of a site; an error names the rule."""
     if not isinstance(rules, dict):
-        raise ConfigError("policy", f'{rules!r} must be an object of rules, as {{"min_honest": 5}}{where}')
+        raise ConfigError("policy", f'{rules!r} must be an object of rules, as {{"min_honest": 5}}')
     known = Policy.__dataclass_fields__
     for name in rules:
         if name not in known:
-            rule = f"is no rule of a policy; there are {', '.join(sorted(known))}{where}"
+            rule = f"is no rule of a policy; there are {', '.join(sorted(known))}"
             raise ConfigError(f"policy.{name}", rule)
-    try:
-        return Policy(**rules)
-    except ConfigError as error:
-        raise ConfigError(error.field, error.rule + where) from None
+    return Policy(**rules)
 
 
 def of_site(fl_ctx: Any) -> SiteSettings:

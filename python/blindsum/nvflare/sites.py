@@ -22,6 +22,9 @@ from blindsum.nvflare.settings import SiteSettings
 from blindsum.nvflare.texts import HASH, MEAN
 from blindsum.rounds import Round, RoundResult
 
+RELEASE = 2**63 - 1
+"""The tag of a round that nobody takes part in: the server offers it to sites whose round was lost."""
+
 
 @dataclass(frozen=True)
 class Invitation:
@@ -152,8 +155,12 @@ class SitePart:
             current = self._round()
             current.submit(vector, weight, metrics)
             return current.outcome()
+        except OtherTag as lost:
+            if lost.offered != RELEASE:
+                raise
+            return RoundAborted(lost.number, "too few sites were left before it began")
         except RoundAborted as lost:
-            if lost.only_me or isinstance(lost, OtherTag | ResultMissed):
+            if lost.only_me or isinstance(lost, ResultMissed):
                 raise
             return lost
         finally:
