@@ -58,6 +58,8 @@ class SecureFilter(Filter):
     def __init__(self, url: str = "", job: str = "") -> None:
         super().__init__()
         self.url, self.job = url, job
+        # The part in a round that was begun last, for events: these have another context.
+        self._part: SitePart | None = None
 
     def process(self, shareable: Shareable, fl_ctx: Any) -> Shareable:
         """Join the round of a task, or give the update of a result.
@@ -86,7 +88,7 @@ class SecureFilter(Filter):
     def handle_event(self, event_type: str, fl_ctx: Any) -> None:
         """Leave a round whose task has ended before its result came here: training failed."""
         if event_type in (EventType.BEFORE_SEND_TASK_RESULT, EventType.ABORT_TASK, EventType.END_RUN):
-            part = fl_ctx.get_prop(PART)
+            part, self._part = self._part, None
             if part is not None:
                 part.leave()
 
@@ -102,6 +104,7 @@ class SecureFilter(Filter):
             raise ConfigError("data_kind", rule)
         part = SitePart(invitation, settings, Params(dxo.data))
         fl_ctx.set_prop(PART, part, private=True, sticky=False)
+        self._part = part
         # NVFlare calls no filter of results where training raises, and filters of a site hear no events.
         engine = fl_ctx.get_engine()
         if self not in engine.handlers:
@@ -109,7 +112,7 @@ class SecureFilter(Filter):
 
     def _invitation(self, task: Shareable, settings: SiteSettings, fl_ctx: Any) -> Invitation | None:
         """The round of a task of training; ``None`` where nothing says how to add up."""
-        told = task.get_header(RECORD) or {}
+        told = _told(task)
         url = settings.url or self.url or str(told.get("url", ""))
         is_train = bool(told) or fl_ctx.get_prop(FLContextKey.TASK_NAME) == TRAIN
         if not url or not is_train:
@@ -126,7 +129,7 @@ class SecureFilter(Filter):
             tag,
             HASH if told["reply"] == HASH else MEAN,
             str(told["hash"]),
-            str(dict(told["parties"]).get(fl_ctx.get_identity_name(), "")),
+            str(told["parties"].get(fl_ctx.get_identity_name(), "")),
         )
 
     def _end(self, result: Shareable, fl_ctx: Any) -> Shareable:
@@ -168,6 +171,30 @@ class SecureFilter(Filter):
                 f"is not true, and the result of the task {task!r} has {what}, which would leave this site "
                 "as it is: reply with metrics alone, or allow it in local/blindsum.json of the site",
             )
+
+
+def _told(task: Shareable) -> Mapping[str, Any]:
+    """What the server says of the round in the task; nothing where it says nothing.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is not as this version writes it.
+    """
+    told = task.get_header(RECORD)
+    if told is None:
+        return {}
+    texts = ("url", "job", "hash", "reply")
+    if (
+        not isinstance(told, Mapping)
+        or not all(isinstance(told.get(name), str) for name in texts)
+        or not isinstance(told.get("parties"), Mapping)
+    ):
+        rule = (
+            f"{told!r} in the task is no round of Blindsum: install one version at the server and all sites"
+        )
+        raise ConfigError(RECORD, rule)
+    return told
 
 
 def _simulator(fl_ctx: Any) -> Any:
