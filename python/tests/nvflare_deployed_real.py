@@ -8,12 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from nvflare.fuel.flare_api.api_spec import NoConnection
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 from nvflare.tool.poc.poc_commands import get_prod_dir, prepare_poc_provision
 from nvflare_real import BOUND
 from nvflare_world_real import PRIVACY, SITES, START, World, plain, write
 
 from blindsum.testing.cluster import free_ports
+
+# NVFlare's sessions use what their libraries have deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 ADMIN = "admin@nvidia.com"
 
@@ -97,7 +101,7 @@ class Deployment:
                 if len(session.get_system_info().client_info) == len(SITES):
                     return session
                 session.close()
-            except Exception:
+            except NoConnection:
                 if time.monotonic() > end:
                     raise
             assert time.monotonic() < end, self.logs()
