@@ -145,7 +145,7 @@ def test_sites_of_a_deployment_protect_themselves(world):
 
 def test_a_site_that_is_killed_in_a_round_is_left_out(world):
     with Deployment(world, deeds={"site-2/1": "kill"}) as deployment:
-        status, model = deployment.run(world.patient("killed"))
+        status, model = deployment.run(world.gathered("killed"))
         logs = deployment.logs()
         assert "COMPLETED" in status, logs
         assert np.allclose(model, plain(1) + plain(1, (1, 3, 4)) - START, atol=2 * BOUND)

@@ -41,6 +41,8 @@ while flare.is_running():
     if deed == "raise":
         raise ValueError("no data today")
     if deed == "kill":
+        # The whole site: NVFlare ends a job where the parent of a process tells that it has died.
+        os.kill(os.getppid(), 9)
         os.kill(os.getpid(), 9)
     if deed.startswith("touch:"):
         open(deed.removeprefix("touch:"), "w").close()
