@@ -92,6 +92,18 @@ class Deployment:
         models = list(found.rglob("server.npy"))
         return status, np.load(models[0]) if models else None
 
+    def trained(self, job):
+        """Submit a job, wait for the end of its workflow, and give the model."""
+        session = self._session()
+        number = session.submit_job(str(self.world.export(job)))
+        session.close()
+        end = time.monotonic() + 300
+        while "END_RUN fired" not in self.logs():
+            assert time.monotonic() < end, self.logs()
+            time.sleep(0.5)
+        (model,) = (self.kits / "localhost" / number).rglob("server.npy")
+        return np.load(model)
+
     def _session(self):
         """A session, once the server and all sites are there."""
         end = time.monotonic() + 180
@@ -145,8 +157,7 @@ def test_sites_of_a_deployment_protect_themselves(world):
 
 def test_a_site_that_is_killed_in_a_round_is_left_out(world):
     with Deployment(world, deeds={"site-2/1": "kill"}) as deployment:
-        status, model = deployment.run(world.gathered("killed"))
-        logs = deployment.logs()
-        assert "COMPLETED" in status, logs
+        # NVFlare waits for minutes for what the dead site says of its end: the workflow's end is looked for.
+        model = deployment.trained(world.gathered("killed"))
         assert np.allclose(model, plain(1) + plain(1, (1, 3, 4)) - START, atol=2 * BOUND)
-        assert "round 1: not in the sum: site-2" in logs
+        assert "round 1: not in the sum: site-2" in deployment.logs()
