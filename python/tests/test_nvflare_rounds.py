@@ -138,7 +138,9 @@ def test_an_update_of_one_round_never_gets_into_the_next(place, host):
     host.begin(1, SITES[:3])
     told = host.told()
     go_on.set()
-    assert isinstance(late.ended().error, bs.BlindsumError)
+    late.ended()
+    # Which of the two it hears depends on whether it came before the end of its round.
+    assert isinstance(late.error or late.found, bs.BlindsumError)
     sites = [Site(place, told, site, 1, 1.0) for site in SITES[:3]]
     assert np.allclose(host.result().mean, 0.01, atol=1e-4)
     for site in sites:
