@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains data nets torch flower fuzz mutants docs site build release format clean \
+.PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains data nets torch flower nvflare openfl fuzz mutants docs site build release format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -113,6 +113,14 @@ torch: .state/debug ## Networks of PyTorch as vectors and in jobs, and their exa
 flower: .state/debug ## Flower apps in one process, in its simulation, and in a deployment over TLS; installs flwr with ray
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra flower
 	$(BIN)/python -m pytest -W ignore::DeprecationWarning python/tests/flower*_real.py
+
+nvflare: .state/debug ## Jobs of NVFlare in its simulator and in a deployment over TLS; installs nvflare
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra nvflare
+	$(BIN)/python -m pytest -W ignore::DeprecationWarning python/tests/nvflare*_real.py
+
+openfl: .state/debug ## The code for OpenFL of docs/other-frameworks.md; installs openfl beside, in an environment of its own
+	PYTHONPATH=python:. $(UV) run --quiet --no-project --python $(PYTHON) --with openfl==1.9 --with hypothesis --with pytest \
+	    --with pytest-timeout --with pytest-xdist python -m pytest python/tests/openfl_real.py
 
 schema: ## Write the Rust code of the wire again, after a change of proto/
 	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml

@@ -490,6 +490,18 @@ EXECUTED = {
     # By flower_real.py, where flwr is.
     "python flower",
     "sh flower",
+    # By nvflare_real.py and openfl_real.py, where nvflare and openfl are.
+    "python nvflare job",
+    "python nvflare loop",
+    "python nvflare patient",
+    "json nvflare privacy",
+    "json nvflare site",
+    "json nvflare server",
+    "python frameworks openfl",
+    # By test_other_frameworks.py.
+    "python frameworks coordinator",
+    "python frameworks loop",
+    "python frameworks fate",
     "toml job",
     "toml rule",
     "toml options",

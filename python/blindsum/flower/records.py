@@ -8,9 +8,7 @@ server.
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,121 +16,15 @@ from numpy.typing import NDArray
 
 from blindsum.arrays import Vector
 from blindsum.checks import whole_number
-from blindsum.errors import ConfigError, InputError
-from blindsum.layouts import DTYPES
+from blindsum.errors import InputError
+from blindsum.named_arrays import NamedArrays, Part, dtype_name, values_of
 
 BFLOAT16 = "bfloat16"
 """NumPy has no such element type: an array of it is one of two bytes each."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """An array that takes part.
-
-    Attributes
-    ----------
-    name : str
-        Its key in the ArrayRecord.
-    dtype : str
-        Its element type, one of :data:`blindsum.layouts.DTYPES`.
-    shape : tuple of int
-        Its shape; ``()`` is a scalar.
-    begin, end : int
-        Its coordinates in the vector.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
-
-
-class ModelArrays:
-    """The arrays of the server's message, in the order of their keys.
-
-    Parameters
-    ----------
-    record
-        An ``ArrayRecord``.
-
-    Attributes
-    ----------
-    dim : int
-        Coordinates of the vector.
-    fixed : tuple of str
-        Keys of arrays that stay those of the server: integers and truth values.
-
-    Raises
-    ------
-    blindsum.ConfigError
-        No array of floats, or one of an element type that cannot take part.
-    """
-
-    def __init__(self, record: Any) -> None:
-        self._record = record
-        parts, fixed, end = list[Part](), list[str](), 0
-        for name, array in record.items():
-            dtype = _dtype(name, array.dtype)
-            if dtype not in DTYPES:
-                fixed.append(name)
-                continue
-            shape = tuple(int(size) for size in array.shape)
-            begin, end = end, end + math.prod(shape)
-            parts.append(Part(name, dtype, shape, begin, end))
-        self._parts = tuple(parts)
-        self.dim, self.fixed = end, tuple(fixed)
-        if end == 0:
-            rule = "no array of floats takes part, and a sum needs a coordinate: give the model as arrays of "
-            raise ConfigError("arrays", rule + ", ".join(DTYPES))
-        double = any(part.dtype == "float64" for part in parts)
-        self._dtype = np.dtype(np.float64 if double else np.float32)
-
-    def difference(self, local: Any) -> Vector:
-        """What training changed: a node's arrays less those of the message.
-
-        Parameters
-        ----------
-        local
-            The ``ArrayRecord`` of the node's reply, in any order of keys.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape ``(dim,)``; float64 if an array is, else float32.
-
-        Raises
-        ------
-        blindsum.InputError
-            Another set of keys or another shape than the server's, or a number that is not finite.
-        """
-        missing = sorted(set(self._record) - set(local))
-        further = sorted(set(local) - set(self._record))
-        if missing or further:
-            rule = f"without {', '.join(map(repr, missing))}" if missing else f"with {further[0]!r} besides"
-            raise InputError(
-                f"arrays: the reply comes {rule}; reply with the same keys as the message "
-                f"({len(self._record)} arrays)"
-            )
-        vector = np.empty(self.dim, self._dtype)
-        for part in self._parts:
-            array = local[part.name]
-            if tuple(array.shape) != part.shape:
-                raise InputError(
-                    f"arrays[{part.name!r}]: has the shape {tuple(array.shape)} in the reply, and "
-                    f"{part.shape} in the message; reply with the shape of the message"
-                )
-            change = _values(part.name, array) - _values(part.name, self._record[part.name])
-            if not np.isfinite(change).all():
-                index = int(np.flatnonzero(~np.isfinite(change))[0])
-                where = [int(one) for one in np.unravel_index(index, part.shape)] if part.shape else ""
-                raise InputError(
-                    f"arrays[{part.name!r}]{where}: is not finite after training; check the learning rate "
-                    "and the data, and reply with finite numbers",
-                    part.begin + index,
-                )
-            vector[part.begin : part.end] = change
-        return vector
+class ModelArrays(NamedArrays):
+    """The arrays of the server's message, an ``ArrayRecord``, in the order of their keys."""
 
     def moved(self, mean: Vector) -> Any:
         """The arrays of the message plus a mean, each rounded to its own element type.
@@ -149,11 +41,30 @@ class ModelArrays:
         """
         from flwr.app import ArrayRecord
 
-        found = dict(self._record)
-        for part in self._parts:
-            values = _values(part.name, self._record[part.name]) + mean[part.begin : part.end]
-            found[part.name] = _array(values, part)
-        return ArrayRecord(found)
+        return ArrayRecord(self._moved(mean))
+
+    def _dtype_of(self, name: str, array: Any) -> str:
+        return BFLOAT16 if array.dtype == BFLOAT16 else dtype_name(name, array.dtype)
+
+    def _values_of(self, name: str, array: Any) -> NDArray[np.float64]:
+        if array.dtype == BFLOAT16:
+            raw = np.load(io.BytesIO(array.data), allow_pickle=False)
+            words = np.ascontiguousarray(raw).reshape(-1).view(np.uint16)
+            return (words.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return values_of(name, array.numpy(), self.replied)
+
+    def _array_of(self, values: NDArray[np.float64], part: Part) -> Any:
+        from flwr.app import Array
+
+        if part.dtype != BFLOAT16:
+            return Array(np.asarray(values.reshape(part.shape), np.dtype(part.dtype)))
+        words = values.astype(np.float32).view(np.uint32)
+        # To the nearest, and of two equally near ones to the even one.
+        nearest = (words + 0x7FFF + ((words >> 16) & 1)) >> 16
+        raw = nearest.astype(np.uint16).reshape(part.shape).view("V2")
+        buffer = io.BytesIO()
+        np.save(buffer, raw, allow_pickle=False)
+        return Array(BFLOAT16, part.shape, "numpy.ndarray", buffer.getvalue())
 
 
 def only_arrays(content: Any, where: str) -> tuple[str, Any]:
@@ -225,45 +136,3 @@ def mean_content(
 
     told = {name: value for name, value in metrics.items() if value is not None}
     return RecordDict({key: arrays, "metrics": MetricRecord({weighted_by: total_weight, **told})})
-
-
-def _dtype(name: str, dtype: str) -> str:
-    """The element type of an array by its name, without the order of bytes."""
-    if dtype == BFLOAT16:
-        return dtype
-    try:
-        found = np.dtype(dtype)
-    except TypeError:
-        found = np.dtype(object)
-    if found.name in DTYPES or found.kind in "iub":
-        return found.name
-    rule = f"is of {dtype}, and must be of {', '.join(DTYPES)}, integers or truth values: convert it"
-    raise ConfigError(f"arrays[{name!r}]", rule)
-
-
-def _values(name: str, array: Any) -> NDArray[np.float64]:
-    """The numbers of an array, flat."""
-    if array.dtype == BFLOAT16:
-        raw = np.load(io.BytesIO(array.data), allow_pickle=False)
-        words = np.ascontiguousarray(raw).reshape(-1).view(np.uint16)
-        return (words.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    values = array.numpy()
-    if values.dtype.kind not in "fiub":
-        raise InputError(f"arrays[{name!r}]: is of {array.dtype} in the reply; reply with floats")
-    flat: NDArray[np.float64] = np.asarray(values, np.float64).reshape(-1)
-    return flat
-
-
-def _array(values: NDArray[np.float64], part: Part) -> Any:
-    """Numbers as an array of Flower, rounded to the nearest of its element type."""
-    from flwr.app import Array
-
-    if part.dtype != BFLOAT16:
-        return Array(np.asarray(values.reshape(part.shape), np.dtype(part.dtype)))
-    words = values.astype(np.float32).view(np.uint32)
-    # To the nearest, and of two equally near ones to the even one.
-    nearest = (words + 0x7FFF + ((words >> 16) & 1)) >> 16
-    raw = nearest.astype(np.uint16).reshape(part.shape).view("V2")
-    buffer = io.BytesIO()
-    np.save(buffer, raw, allow_pickle=False)
-    return Array(BFLOAT16, part.shape, "numpy.ndarray", buffer.getvalue())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+from blindsum.told_once import logger, told, warn_once
 
-logger = logging.getLogger("blindsum")
+__all__ = ["DIRECT", "ENROL", "MEAN", "ONE", "RECORD", "SIMULATION", "logger", "warn_once"]
 
 RECORD = "blindsum"
 """The key of the ConfigRecord that Blindsum adds to messages and replies."""
@@ -24,11 +24,4 @@ MEAN = "mean"
 ONE = "one"
 """The strategy gets one reply with the mean."""
 
-_told = set[str]()
-
-
-def warn_once(key: str, text: str, *values: object) -> None:
-    """Write a warning to the logger ``blindsum``, once in this process for each ``key``."""
-    if key not in _told:
-        _told.add(key)
-        logger.warning(text, *values)
+_told = told

@@ -1,0 +1,129 @@
+"""The parameters of a model of NVFlare as one vector; weights and metrics of a result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindsum.arrays import Vector
+from blindsum.checks import whole_number
+from blindsum.errors import ConfigError, InputError
+from blindsum.named_arrays import NamedArrays, Part, dtype_name, values_of
+from blindsum.told_once import warn_once
+
+STEPS = "NUM_STEPS_CURRENT_ROUND"
+"""NVFlare's key for the weight of a result, in the meta data."""
+
+METRICS = "initial_metrics"
+"""NVFlare's key for the metrics of a result with weights, in the meta data."""
+
+
+class Params(NamedArrays):
+    """The parameters that the server sent: names and NumPy arrays, or numbers.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        No dictionary of names and arrays; ``field`` is ``"arrays"``. Or a tensor, whose error names NVFlare's
+        setting.
+    """
+
+    sent = "task"
+    replied = "result"
+
+    def __init__(self, params: Any) -> None:
+        if not isinstance(params, Mapping) or not all(isinstance(name, str) for name in params):
+            rule = f"is a {type(params).__name__}, and a model must be a dictionary of names and arrays"
+            raise ConfigError("arrays", rule)
+        super().__init__(params)
+
+    def full(self, mean: Vector) -> dict[str, Any]:
+        """The parameters plus a mean, each rounded to its own element type."""
+        return self._moved(mean)
+
+    def diff(self, mean: Vector) -> dict[str, Any]:
+        """A mean with the names and shapes of the parameters; without those that stay."""
+        return self._changes(mean)
+
+    def unchanged(self, *, is_diff: bool) -> dict[str, Any]:
+        """What leaves the server's model as it is."""
+        zeros: Vector = np.zeros(self.dim, np.float64)
+        return self.diff(zeros) if is_diff else dict(self._arrays.items())
+
+    def _dtype_of(self, name: str, array: Any) -> str:
+        return dtype_name(name, _as_array(name, array).dtype)
+
+    def _shape_of(self, array: Any) -> tuple[int, ...]:
+        return tuple(np.shape(array))
+
+    def _values_of(self, name: str, array: Any) -> NDArray[np.float64]:
+        return values_of(name, _as_array(name, array), self.replied)
+
+    def _array_of(self, values: NDArray[np.float64], part: Part) -> Any:
+        return np.asarray(values.reshape(part.shape), np.dtype(part.dtype))
+
+
+def _as_array(name: str, value: Any) -> NDArray[Any]:
+    """A parameter as NumPy's array; numbers are arrays without dimensions."""
+    if isinstance(value, np.ndarray | np.generic | int | float):
+        return np.asarray(value)
+    kind = f"{type(value).__module__}.{type(value).__name__}"
+    raise ConfigError(
+        f"arrays[{name!r}]",
+        f"is a {kind}, and must be an array of NumPy where it leaves the site: set "
+        "server_expected_format=ExchangeFormat.NUMPY in the recipe, or convert it",
+    )
+
+
+def weight_of(meta: Mapping[str, Any]) -> int:
+    """The weight of a result: its number of steps or examples. Without one it is 1, as in NVFlare.
+
+    Raises
+    ------
+    blindsum.InputError
+        No whole number of 0 or more. ``12.0`` is one, ``12.5`` is not.
+    """
+    value = meta.get(STEPS)
+    if value is None:
+        warn_once("weight", "results have no %s: each site weighs 1; give it in the model's meta", STEPS)
+        return 1
+    whole = whole_number(value)
+    if whole is None and isinstance(value, float) and value.is_integer():
+        whole = int(value)
+    if whole is None or whole < 0:
+        raise InputError(
+            f"meta[{STEPS!r}]: {value!r} is no whole number of 0 or more; give the number of examples or "
+            f"steps, e.g. FLModel(…, meta={{{STEPS!r}: len(trainset)}})"
+        )
+    return whole
+
+
+def metrics_of(metrics: Mapping[str, Any] | None, declared: Iterable[str]) -> dict[str, float]:
+    """The metrics of a result that the job sums. The log names the others, which stay at the site.
+
+    Raises
+    ------
+    blindsum.InputError
+        A declared metric that is no finite number.
+    """
+    names = set(declared)
+    given = dict(metrics or {})
+    found = dict[str, float]()
+    for name in sorted(names & set(given)):
+        value = given[name]
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value):
+            raise InputError(f"metrics[{name!r}]: {value!r} is no finite number; give one, or leave it out")
+        found[name] = float(value)
+    if further := sorted(set(given) - names):
+        warn_once(
+            f"metrics {further}",
+            "metrics stay at this site, as the job does not declare them: %s; declare them in metrics of "
+            "SecureAggregator or of the job",
+            ", ".join(further),
+        )
+    return found

@@ -1,0 +1,292 @@
+"""The coordinator of a job of NVFlare, and the specification of its sums."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from blindsum.coordinator import Coordinator
+from blindsum.errors import ConfigError, RoundLost, SessionClosedError
+from blindsum.hosted import HostedResult, PendingRound
+from blindsum.nvflare.settings import SiteSettings
+from blindsum.nvflare.sites import RELEASE, hides_sum
+from blindsum.options import Quantised
+from blindsum.spec import JobSpec
+from blindsum.tables import Metric
+
+logger = logging.getLogger("blindsum")
+
+MIN_SITES = 3
+"""Fewest sites of a sum: in a sum of two each site learns the other's update."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSettings:
+    """What the aggregator of a job is given; as :class:`blindsum.nvflare.SecureAggregator`."""
+
+    protocol: str
+    adversary: str
+    corrupt: float
+    dropout: float
+    min_parties: int
+    clip: float
+    bits: int
+    max_weight: int
+    metrics: str
+    join_deadline: float
+    stage_deadline: float
+    train_deadline: float
+
+    def check(self) -> None:
+        """Refuse settings that no job can have, before a run.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            A rule is broken; ``field`` names the setting.
+        """
+        spec = self.spec("nvflare", 1, 10)
+        if spec.hides_sum:
+            raise ConfigError("protocol", hides_sum(str(spec.protocol)))
+        if spec.needs_servers or spec.decryptor:
+            raise ConfigError(
+                "protocol",
+                f"{spec.protocol} computes on further servers, and the aggregator starts a coordinator "
+                "alone: choose secagg+, fssa or pss",
+            )
+
+    def spec(self, job: str, dim: int, sites: int) -> JobSpec:
+        """The specification of all rounds of a job.
+
+        Parameters
+        ----------
+        job
+            Its name.
+        dim
+            Coordinates of an update.
+        sites
+            The sites of the job.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            The sites are too few, or a setting breaks a rule.
+        """
+        if sites < MIN_SITES and self.protocol != "plain":
+            raise ConfigError(
+                "min_clients",
+                f"the job has {sites} sites, and must have {MIN_SITES} at least: in a sum of two each site "
+                "learns the other's update. Run it at 4 sites (a round of 4 can lose one)",
+            )
+        return JobSpec(
+            job=job,
+            protocol=self.protocol,
+            adversary=self.adversary,
+            corrupt=self.corrupt,
+            dropout=self.dropout,
+            parties=sites,
+            min_parties=self._least(sites),
+            dim=dim,
+            rounds=0,
+            model_update="none",
+            encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
+            metrics=self._declared(),
+            join_deadline=self.join_deadline,
+            stage_deadline=self.stage_deadline,
+            input_deadline=self.train_deadline,
+        )
+
+    def _least(self, sites: int) -> int:
+        """The smallest sum: what policies accept by default, unless the job says another one."""
+        if self.min_parties:
+            return self.min_parties
+        job = JobSpec(
+            protocol=self.protocol, adversary=self.adversary, corrupt=self.corrupt, parties=sites, dim=1
+        )
+        return max(job.quorum, min(MIN_SITES, sites))
+
+    def _declared(self) -> tuple[Metric, ...]:
+        """The metrics that are summed."""
+        found = []
+        for text in filter(None, (part.strip() for part in self.metrics.split(","))):
+            name, *bounds = text.split(":")
+            try:
+                low, high = map(float, bounds)
+            except ValueError:
+                rule = f"{text!r} must be NAME:LOW:HIGH, as in 'loss:0:10'; set it in SecureAggregator"
+                raise ConfigError("metrics", rule) from None
+            found.append(Metric(name, low, high))
+        return tuple(found)
+
+
+class Host:
+    """A coordinator whose rounds are those of a workflow.
+
+    Parameters
+    ----------
+    spec
+        The job.
+    settings
+        Those of the server.
+    names
+        Names of certificates by sites, where they are not the same.
+
+    Raises
+    ------
+    blindsum.ConfigError, blindsum.IdentityError, blindsum.NetworkError
+        The coordinator cannot start.
+    """
+
+    def __init__(self, spec: JobSpec, settings: SiteSettings, names: Mapping[str, str]) -> None:
+        if settings.coordinator_identity is None or settings.ca is None:
+            raise ConfigError(
+                "coordinator_identity",
+                "is missing: name the coordinator's certificate and key, and the CA's certificate by ca, in "
+                "local/blindsum.json of the server",
+            )
+        self._spec, self._names = spec, names
+        self._coordinator = Coordinator(
+            spec,
+            identity=settings.coordinator_identity,
+            ca=settings.ca,
+            revoked=settings.crl,
+            listen=settings.listen,
+            hosted=True,
+        )
+        port = self._coordinator.address.rpartition(":")[2]
+        self._url = settings.coordinator_url or f"https://127.0.0.1:{port}"
+        self._pending: PendingRound | None = None
+        self._released: PendingRound | None = None
+        self._watcher: threading.Thread | None = None
+        self._is_ending = threading.Event()
+        self._sites: tuple[str, ...] = ()
+        self.tag = -1
+        host = urlsplit(self._url).hostname
+        if host not in self._coordinator.hosts:
+            hosts = ", ".join(self._coordinator.hosts)
+            self.stop()
+            rule = (
+                f"{self._url} is not in the coordinator's certificate, which is for {hosts}: give a URL with "
+                f"one of these hosts, or issue a certificate with it: blindsum pki issue --host {host}"
+            )
+            raise ConfigError("coordinator_url", rule)
+
+    @property
+    def sites(self) -> frozenset[str]:
+        """The sites of the round."""
+        return frozenset(self._sites)
+
+    def begin(self, tag: int, sites: Iterable[str]) -> bool:
+        """Begin a round, unless it has been begun; an earlier one that is under way ends without a result.
+
+        Parameters
+        ----------
+        tag
+            The workflow's round.
+        sites
+            Its sites.
+
+        Returns
+        -------
+        bool
+            Whether this call began it.
+
+        Raises
+        ------
+        blindsum.BlindsumError
+            As for :meth:`blindsum.Coordinator.begin`.
+        """
+        if tag == self.tag:
+            return False
+        self._end()
+        self._sites = tuple(sites)
+        if len(self._sites) < self._spec.least_roster:
+            raise ConfigError(
+                "min_clients",
+                f"the workflow samples {len(self._sites)} sites, and a sum needs {self._spec.least_roster}: "
+                "sample more, or lower min_parties of SecureAggregator",
+            )
+        parties = [self._party(site) for site in self._sites]
+        pending = self._coordinator.begin(parties, tag=tag)
+        self._pending, self.tag = pending, tag
+        self._is_ending = ending = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, args=(pending, parties, ending), daemon=True)
+        self._watcher.start()
+        return True
+
+    def _watch(self, pending: PendingRound, parties: list[str], ending: threading.Event) -> None:
+        """Wait for the end of a round, and send home whoever waits for it still.
+
+        A site waits on when its round has ended before the site has begun it: the same tag might come again.
+        The offer of another tag tells it that this will not be. Sites that join later hear it, too.
+        """
+        try:
+            if _is_complete(pending):
+                return
+            while not ending.is_set():
+                released = self._coordinator.begin(
+                    parties, tag=RELEASE, join_within=self._spec.input_deadline
+                )
+                self._released = released
+                if ending.is_set():
+                    released.call_off()
+                with suppress(RoundLost):
+                    released.result()
+        except SessionClosedError:
+            logger.info("job %r: the coordinator has ended", self._spec.job)
+
+    def _end(self) -> None:
+        """End what is under way."""
+        self._is_ending.set()
+        for one in (self._pending, self._released):
+            if one is not None:
+                one.call_off("the workflow has gone on")
+        if self._watcher is not None:
+            self._watcher.join()
+        self._pending = self._released = self._watcher = None
+
+    def told(self) -> dict[str, Any]:
+        """What the sites of the round are told."""
+        return {
+            "url": self._url,
+            "job": self._spec.job,
+            "hash": self._spec.hash,
+            "parties": {site: self._party(site) for site in self._sites},
+        }
+
+    def failed(self, site: str, reason: str) -> None:
+        """Wait for a site no longer."""
+        if self._pending is not None and site in self._sites:
+            self._pending.report_failed(self._party(site), reason)
+
+    def result(self) -> HostedResult:
+        """The result of the round.
+
+        Raises
+        ------
+        blindsum.RoundLost
+            It has none.
+        """
+        assert self._pending is not None
+        return self._pending.result()
+
+    def stop(self) -> None:
+        """Stop the coordinator; sites that are still there are told."""
+        self._end()
+        self._coordinator.stop()
+
+    def _party(self, site: str) -> str:
+        return self._names.get(site, site)
+
+
+def _is_complete(pending: PendingRound) -> bool:
+    """Wait for the end of a round, and say whether all its sites are in the sum."""
+    try:
+        return not pending.result().lost
+    except RoundLost:
+        return False
