@@ -117,8 +117,10 @@ def _no_process_stays():
     yield
     while left := children() - before:
         for process in left:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+            # It may have ended, and another thread may have waited for it.
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
 
 
 def three_urls():

@@ -12,11 +12,14 @@ from test_nvflare import MODEL, SITES, job_settings
 import blindsum as bs
 import blindsum.nvflare
 from blindsum import pki, told_once
-from blindsum.nvflare.params import Params
+from blindsum.hosted import hash_of
+from blindsum.nvflare.params import Params, content_of
 from blindsum.nvflare.server import Host
 from blindsum.nvflare.settings import SiteSettings
 from blindsum.nvflare.sites import Invitation, SitePart
 from blindsum.nvflare.texts import HASH, MEAN
+
+ABOUT = ["the content of a task"]
 
 
 @pytest.fixture(autouse=True)
@@ -51,18 +54,18 @@ def host(place):
 class Site(threading.Thread):
     """A site in a thread that joins a round, waits, and gives an update."""
 
-    def __init__(self, place, told, site, tag, number=1.0, train=lambda: None):
+    def __init__(self, place, told, site, tag, number=1.0, train=lambda: None, about=ABOUT):
         super().__init__(daemon=True)
         self.part = self.found = self.error = None
         party = told["parties"][site]
         invitation = Invitation(told["url"], told["job"], tag, HASH, told["hash"], party)
-        self.work = (place, invitation, site, number, train)
+        self.work, self.about = (place, invitation, site, number, train), about
         self.start()
 
     def run(self):
         place, invitation, site, number, train = self.work
         try:
-            self.part = SitePart(invitation, owner(place, site), Params(MODEL))
+            self.part = SitePart(invitation, owner(place, site), Params(MODEL), self.about)
             train()
             self.found = self.part.give(np.full(5, 0.01 * number), int(number), {"loss": number})
         except bs.BlindsumError as error:
@@ -83,8 +86,8 @@ def plain(numbers):
 
 def test_a_round_gives_the_server_and_the_sites_one_sum(place, host):
     for tag in (0, 1):
-        assert host.begin(tag, SITES)
-        assert not host.begin(tag, SITES)
+        assert host.begin(tag, SITES, ABOUT)
+        assert not host.begin(tag, SITES, ABOUT)
         sites = [Site(place, host.told(), site, tag, n + 1) for n, site in enumerate(SITES)]
         found = host.result()
         assert found.tag == tag
@@ -96,8 +99,37 @@ def test_a_round_gives_the_server_and_the_sites_one_sum(place, host):
             assert site.found.result == found.result
 
 
+def test_a_site_that_was_given_another_model_is_in_no_sum(place, host):
+    contents = [content_of("WEIGHTS", {"w": np.zeros(5)}, {"lr": rate}) for rate in (0.1, 0.1, 0.1, 0.2)]
+    host.begin(0, SITES, contents[0])
+    sites = [
+        Site(place, host.told(), site, 0, n + 1, about=about)
+        for n, (site, about) in enumerate(zip(SITES, contents, strict=True))
+    ]
+    found = host.result()
+    assert np.allclose(found.mean, plain((1, 2, 3)), atol=1e-4)
+    assert "about something else" in found.lost["site-4"]
+    assert isinstance(sites[3].ended().error, bs.OtherContent)
+    assert [site.ended().error for site in sites[:3]] == [None, None, None]
+
+
+def test_contents_of_tasks_are_the_same_on_both_sides():
+    data, meta = {"b": np.ones(2), "a": np.float32(1)}, {"rate": 0.1, "names": ["x", None], "deep": {"n": 1}}
+    found = content_of("WEIGHTS", data, meta)
+    assert hash_of(found) == hash_of(content_of("WEIGHTS", dict(reversed(data.items())), meta))
+    for other in (
+        content_of("WEIGHT_DIFF", data, meta),
+        content_of("WEIGHTS", data | {"a": np.float64(1)}, meta),
+        content_of("WEIGHTS", data, meta | {"rate": 0.2}),
+        content_of("WEIGHTS", data, meta | {"deep": {"n": "1"}}),
+    ):
+        assert hash_of(found) != hash_of(other)
+    with pytest.raises(bs.ConfigError, match=r"meta\['what'\]: is a builtins.object"):
+        content_of("WEIGHTS", data, {"what": object()})
+
+
 def test_a_site_that_the_server_reports_costs_no_deadline(place, host):
-    host.begin(0, SITES)
+    host.begin(0, SITES, ABOUT)
     sites = [Site(place, host.told(), site, 0, n + 1) for n, site in enumerate(SITES[:3])]
     host.failed("site-4", "its task failed: EXECUTION_EXCEPTION")
     host.failed("nobody", "is in no round")
@@ -109,7 +141,7 @@ def test_a_site_that_the_server_reports_costs_no_deadline(place, host):
 
 
 def test_a_site_whose_training_fails_leaves_and_the_others_go_on(place, host):
-    host.begin(0, SITES)
+    host.begin(0, SITES, ABOUT)
     joined, go_on = threading.Event(), threading.Event()
     sites = [Site(place, host.told(), site, 0, n + 1, go_on.wait) for n, site in enumerate(SITES[:3])]
 
@@ -127,7 +159,7 @@ def test_a_site_whose_training_fails_leaves_and_the_others_go_on(place, host):
 
 
 def test_an_update_of_one_round_never_gets_into_the_next(place, host):
-    host.begin(0, SITES)
+    host.begin(0, SITES, ABOUT)
     go_on = threading.Event()
     late = Site(place, host.told(), "site-4", 0, 4, go_on.wait)
     early = [Site(place, host.told(), site, 0, n + 1) for n, site in enumerate(SITES[:3])]
@@ -135,7 +167,7 @@ def test_an_update_of_one_round_never_gets_into_the_next(place, host):
     assert np.allclose(host.result().mean, plain((1, 2, 3)), atol=1e-4)
     for site in early:
         site.ended()
-    host.begin(1, SITES[:3])
+    host.begin(1, SITES[:3], ABOUT)
     told = host.told()
     go_on.set()
     late.ended()
@@ -148,7 +180,7 @@ def test_an_update_of_one_round_never_gets_into_the_next(place, host):
 
 
 def test_a_round_that_is_lost_for_all_is_no_error_of_a_site(place, host):
-    host.begin(0, SITES)
+    host.begin(0, SITES, ABOUT)
     sites = [Site(place, host.told(), site, 0) for site in SITES[:3]]
     for site in SITES[2:]:
         host.failed(site, "its task failed")
@@ -160,7 +192,7 @@ def test_a_round_that_is_lost_for_all_is_no_error_of_a_site(place, host):
     for site in (*sites[:2], sites[3]):
         assert site.ended().error is None
         assert isinstance(site.found, bs.RoundAborted)
-    host.begin(1, SITES[:3])
+    host.begin(1, SITES[:3], ABOUT)
     again = [Site(place, host.told(), site, 1) for site in SITES[:3]]
     assert np.allclose(host.result().mean, 0.01, atol=1e-4)
     for site in again:
@@ -168,9 +200,9 @@ def test_a_round_that_is_lost_for_all_is_no_error_of_a_site(place, host):
 
 
 def test_a_new_round_of_the_workflow_ends_one_that_is_under_way(place, host):
-    host.begin(0, SITES)
+    host.begin(0, SITES, ABOUT)
     stale = Site(place, host.told(), "site-1", 0)
-    host.begin(1, SITES[:3])
+    host.begin(1, SITES[:3], ABOUT)
     sites = [Site(place, host.told(), site, 1) for site in SITES[1:3]]
     host.failed("site-1", "is in the round before")
     with pytest.raises(bs.RoundLost):
@@ -189,7 +221,7 @@ def test_names_of_certificates_may_differ_from_those_of_sites(place):
         running.failed("Klinik A", "its task failed")
         other = Invitation(told["url"], told["job"], 0, HASH, told["hash"], "site-1")
         with pytest.raises(bs.ConfigError, match="names=") as caught:
-            SitePart(other, owner(place, "site-2"), Params(MODEL))
+            SitePart(other, owner(place, "site-2"), Params(MODEL), ABOUT)
         assert caught.value.field == "identity"
     finally:
         running.stop()
@@ -197,7 +229,7 @@ def test_names_of_certificates_may_differ_from_those_of_sites(place):
 
 def test_too_few_sites_of_a_round_are_refused(host):
     with pytest.raises(bs.ConfigError) as caught:
-        host.begin(0, SITES[:2])
+        host.begin(0, SITES[:2], ABOUT)
     assert caught.value.field == "min_clients"
 
 
@@ -224,7 +256,7 @@ def test_a_server_without_a_certificate_is_told_where_to_name_it():
     ],
 )
 def test_a_site_refuses_a_round_before_it_trains(place, host, changes, settings, kind, says):
-    host.begin(0, SITES)
+    host.begin(0, SITES, ABOUT)
     told = host.told()
     invitation = Invitation(told["url"], told["job"], 0, HASH, told["hash"], "site-1")
     with pytest.raises(kind, match=says):
@@ -232,15 +264,16 @@ def test_a_site_refuses_a_round_before_it_trains(place, host, changes, settings,
             dataclasses.replace(invitation, **changes),
             dataclasses.replace(owner(place, "site-1"), **settings),
             Params(MODEL),
+            ABOUT,
         )
 
 
 def test_a_job_of_another_model_is_refused(place, host):
-    host.begin(0, SITES)
+    host.begin(0, SITES, ABOUT)
     told = host.told()
     invitation = Invitation(told["url"], told["job"], 0, HASH, told["hash"], "site-1")
     with pytest.raises(bs.ConfigError) as caught:
-        SitePart(invitation, owner(place, "site-1"), Params({"a": np.zeros(3)}))
+        SitePart(invitation, owner(place, "site-1"), Params({"a": np.zeros(3)}), ABOUT)
     assert caught.value.field == "dim"
 
 
@@ -259,8 +292,8 @@ def test_a_protocol_that_hides_sums_serves_where_sites_reply_with_the_mean(place
             policy=bs.Policy(allowed_protocols=["flashe"], require_adversary=None),
         )
         with pytest.raises(bs.ConfigError, match="hides sums from the server"):
-            SitePart(Invitation(url, "tumour", 0, HASH), settings, Params(MODEL))
-        SitePart(Invitation(url, "tumour", 0, MEAN), settings, Params(MODEL)).leave()
+            SitePart(Invitation(url, "tumour", 0, HASH), settings, Params(MODEL), ABOUT)
+        SitePart(Invitation(url, "tumour", 0, MEAN), settings, Params(MODEL), ABOUT).leave()
 
 
 # Loops
@@ -290,7 +323,7 @@ def flare(monkeypatch):
 
 def loop(place, host, outputs):
     """Sites whose loop calls `aggregate` once; what each would send, or its error."""
-    host.begin(0, SITES[: len(outputs)])
+    host.begin(0, SITES[: len(outputs)], ABOUT)
     told, found = host.told(), {}
 
     def run(site, output):
@@ -389,7 +422,7 @@ def test_a_site_without_steps_or_a_job_has_nothing_to_send(flare):
 
 
 def test_a_site_that_alone_has_no_result_sends_nothing(place, host, flare):
-    host.begin(1, SITES[:3])
+    host.begin(1, SITES[:3], ABOUT)
     told = host.told()
     with (
         bs.join(told["url"], job=told["job"], identity=place / "site-1", ca=place) as job,

@@ -17,7 +17,7 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from blindsum.errors import BlindsumError, ConfigError, RoundLost
 from blindsum.hosted import HostedResult
-from blindsum.nvflare.params import STEPS, Params
+from blindsum.nvflare.params import STEPS, Params, content_of
 from blindsum.nvflare.server import Host, JobSettings
 from blindsum.nvflare.settings import of_site
 from blindsum.nvflare.simulated import check_threads
@@ -168,7 +168,9 @@ class SecureAggregator(ModelAggregator):
                 self._host = Host(spec, of_site(fl_ctx), self.names)
                 if self._params.fixed:
                     logger.warning("arrays that stay those of the server: %s", ", ".join(self._params.fixed))
-            if self._host.begin(number, _targets(fl_ctx, task)):
+            dxo = from_shareable(task)
+            about = content_of(dxo.data_kind, dxo.data, dxo.meta or {})
+            if self._host.begin(number, _targets(fl_ctx, task), about):
                 self._params = Params(from_shareable(task).data)
             task.set_header(RECORD, {"reply": HASH} | self._host.told())
 

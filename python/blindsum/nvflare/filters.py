@@ -16,7 +16,7 @@ from nvflare.app_common.app_constant import AppConstants
 
 from blindsum.checks import whole_number
 from blindsum.errors import ConfigError, RoundAborted
-from blindsum.nvflare.params import METRICS, STEPS, Params, metrics_of, weight_of
+from blindsum.nvflare.params import METRICS, STEPS, Params, content_of, metrics_of, weight_of
 from blindsum.nvflare.settings import SiteSettings, of_site
 from blindsum.nvflare.simulated import check_threads
 from blindsum.nvflare.sites import Invitation, SitePart
@@ -102,7 +102,8 @@ class SecureFilter(Filter):
         if dxo.data_kind != DataKind.WEIGHTS:
             rule = f"{dxo.data_kind} in the task must be {DataKind.WEIGHTS}: send the model as weights"
             raise ConfigError("data_kind", rule)
-        part = SitePart(invitation, settings, Params(dxo.data))
+        about = content_of(dxo.data_kind, dxo.data, dxo.meta or {})
+        part = SitePart(invitation, settings, Params(dxo.data), about)
         fl_ctx.set_prop(PART, part, private=True, sticky=False)
         self._part = part
         # NVFlare calls no filter of results where training raises, and filters of a site hear no events.

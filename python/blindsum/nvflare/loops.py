@@ -27,6 +27,7 @@ def aggregate(
     output_model: Any,
     *,
     weight: int | None = None,
+    about: object = None,
     timeout: float | None = None,
 ) -> Any:
     """Add what training made of a model to the sum, and give the model to send in its place.
@@ -45,6 +46,8 @@ def aggregate(
         The ``FLModel`` that the script would send: the whole model, or its change (``ParamsType.DIFF``).
     weight
         The number of examples or steps; ``None`` takes ``NUM_STEPS_CURRENT_ROUND`` of ``output_model.meta``.
+    about
+        What the host of the rounds says that they are about, as in :meth:`blindsum.Session.aggregate`.
     timeout
         Seconds to wait at most, for the round and again for its result.
 
@@ -83,7 +86,9 @@ def aggregate(
     if weight is None:
         weight = weight_of(output_model.meta or {})
     metrics = metrics_of(output_model.metrics, (metric.name for metric in job.spec.metrics))
-    found = job.aggregate(vector, weight, metrics, timeout=timeout, tag=input_model.current_round)
+    found = job.aggregate(
+        vector, weight, metrics, timeout=timeout, tag=input_model.current_round, about=about
+    )
     told: dict[str, Any] = {"party": job.name, "result": "" if found is None else found.result}
     means: dict[str, float] | None = None
     if found is None:

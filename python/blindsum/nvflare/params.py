@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,41 @@ def _as_array(name: str, value: Any) -> NDArray[Any]:
         f"is a {kind}, and must be an array of NumPy where it leaves the site: set "
         "server_expected_format=ExchangeFormat.NUMPY in the recipe, or convert it",
     )
+
+
+def content_of(kind: str, data: Mapping[str, Any], meta: Mapping[str, Any]) -> list[object]:
+    """What a site trains on: the content of a task, as rounds are bound to it (``about``).
+
+    Raises
+    ------
+    blindsum.ConfigError
+        Something in it is neither a number, a text, an array nor a list or dictionary of these.
+    """
+    return ["task", kind, *_plain("data", data), *_plain("meta", meta)]
+
+
+def _plain(where: str, value: Any) -> Iterator[object]:
+    """A value as texts and arrays, the same on both sides of a connection."""
+    match value:
+        case Mapping():
+            yield f"{where}: {len(value)} entries"
+            for name in sorted(value, key=str):
+                yield from _plain(f"{where}[{name!r}]", value[name])
+        case list() | tuple():
+            yield f"{where}: {len(value)} values"
+            for place, one in enumerate(value):
+                yield from _plain(f"{where}[{place}]", one)
+        case np.ndarray() | np.generic():
+            yield from (where, np.asarray(value))
+        case None | bool() | int() | float() | str() | bytes():
+            yield f"{where}: {value!r}"
+        case _:
+            kind = f"{type(value).__module__}.{type(value).__name__}"
+            raise ConfigError(
+                where,
+                f"is a {kind} in the task, and sites must be sure that all of them got the same: send "
+                "numbers, texts, and arrays of NumPy",
+            )
 
 
 def weight_of(meta: Mapping[str, Any]) -> int:

@@ -181,7 +181,7 @@ class Host:
         """The sites of the round."""
         return frozenset(self._sites)
 
-    def begin(self, tag: int, sites: Iterable[str]) -> bool:
+    def begin(self, tag: int, sites: Iterable[str], about: list[object]) -> bool:
         """Begin a round, unless it has been begun; an earlier one that is under way ends without a result.
 
         Parameters
@@ -190,6 +190,8 @@ class Host:
             The workflow's round.
         sites
             Its sites.
+        about
+            What they train on, which is in every key of the round.
 
         Returns
         -------
@@ -212,7 +214,7 @@ class Host:
                 "sample more, or lower min_parties of SecureAggregator",
             )
         parties = [self._party(site) for site in self._sites]
-        pending = self._coordinator.begin(parties, tag=tag)
+        pending = self._coordinator.begin(parties, tag=tag, about=about)
         self._pending, self.tag = pending, tag
         self._is_ending = ending = threading.Event()
         self._watcher = threading.Thread(target=self._watch, args=(pending, parties, ending), daemon=True)

@@ -63,6 +63,9 @@ class SitePart:
         The site's own.
     params
         The model of the task.
+    about
+        What the site trains on. The site takes part in no round whose server says that it is about something
+        else.
 
     Raises
     ------
@@ -70,14 +73,16 @@ class SitePart:
         The site takes no part; as for :func:`blindsum.join`.
     """
 
-    def __init__(self, invitation: Invitation, settings: SiteSettings, params: Params) -> None:
+    def __init__(
+        self, invitation: Invitation, settings: SiteSettings, params: Params, about: list[object]
+    ) -> None:
         if settings.identity is None or settings.ca is None:
             raise ConfigError(
                 "identity",
                 "is missing: name this site's certificate and key, and the CA's certificate by ca, in "
                 "local/blindsum.json of the site",
             )
-        self.invitation, self.params = invitation, params
+        self.invitation, self.params, self._about = invitation, params, about
         self.is_over = False
         self._job = joining.join(
             invitation.url,
@@ -183,7 +188,9 @@ class SitePart:
 
     def _wait(self) -> None:
         try:
-            self._found = self._job.next_round(tag=self.invitation.tag)
+            # A coordinator that stands begins its rounds for hosts that may not know the model.
+            about = self._about if self.invitation.job_hash else None
+            self._found = self._job.next_round(tag=self.invitation.tag, about=about)
         # It is raised in the thread that asks for the round.
         except BaseException as error:  # noqa: BLE001
             self._error = error
