@@ -242,15 +242,26 @@ def _dtype(name: str, dtype: str) -> str:
 
 
 def _values(name: str, array: Any) -> NDArray[np.float64]:
-    """The numbers of an array, flat."""
-    if array.dtype == BFLOAT16:
+    """The numbers of an array, flat.
+
+    Raises
+    ------
+    blindsum.InputError
+        Its bytes are not those of such an array.
+    """
+    try:
         raw = np.load(io.BytesIO(array.data), allow_pickle=False)
+    except (ValueError, EOFError, OSError):
+        raw = None
+    if not isinstance(raw, np.ndarray) or raw.shape != tuple(array.shape):
+        rule = "its bytes are no array of its shape; make it by flwr.app.Array(…)"
+        raise InputError(f"arrays[{name!r}]: {rule}")
+    if array.dtype == BFLOAT16 and raw.dtype.itemsize == 2:
         words = np.ascontiguousarray(raw).reshape(-1).view(np.uint16)
         return (words.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    values = array.numpy()
-    if values.dtype.kind not in "fiub":
-        raise InputError(f"arrays[{name!r}]: is of {array.dtype} in the reply; reply with floats")
-    flat: NDArray[np.float64] = np.asarray(values, np.float64).reshape(-1)
+    if raw.dtype.kind not in "fiub":
+        raise InputError(f"arrays[{name!r}]: is of {raw.dtype} in the reply; reply with floats")
+    flat: NDArray[np.float64] = np.asarray(raw, np.float64).reshape(-1)
     return flat
 
 
