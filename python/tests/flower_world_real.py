@@ -89,6 +89,19 @@ class Threads(Grid):
     def pull_messages(self, message_ids):
         return [self.replies.pop(one) for one in list(message_ids) if one in self.replies]
 
+    def gather(self, messages, failed):
+        """Send messages, and give all replies by node; ``failed`` is called with the node of each error."""
+        nodes = dict(zip(self.push_messages(messages), messages, strict=True))
+        found = {}
+        while nodes:
+            for reply in self.pull_messages(list(nodes)):
+                node = nodes.pop(reply.metadata.reply_to_message_id).metadata.dst_node_id
+                found[node] = reply
+                if reply.has_error():
+                    failed(node)
+            time.sleep(0.01)
+        return found
+
     def send_and_receive(self, messages, *, timeout=None):
         waiting, found = set(self.push_messages(list(messages))), []
         while waiting:

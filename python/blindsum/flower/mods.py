@@ -191,8 +191,9 @@ class _Node:
             warn_once(
                 "state",
                 "this node reports no metrics: a server that asks twice for those of one model, the second "
-                "time without this node, would learn its own; name a folder by blindsum-state in --node-config "
-                "of the SuperNode, in which the node remembers of which models it has reported some",
+                "time without this node, would learn its own; name a folder by blindsum-state in "
+                "--node-config of the SuperNode, in which the node remembers of which models it has "
+                "reported some",
             )
             return {}
         if measured.is_first_report(self._settings.state, model):
