@@ -617,3 +617,15 @@ def test_errors_of_other_messages_have_no_values(federation):
         asked(app, federation.node(0), None, "evaluate")
     assert "ValueError" in str(caught.value)
     assert "Jane" not in str(caught.value)
+
+
+def test_reasons_of_other_messages_are_cut_and_escaped(federation):
+    def bad(message, context):
+        raise ValueError("\x1b[31m\nforged" + "A" * 2_000_000)
+
+    inner = Threads(bad, federation.nodes(1))
+    message = Message(content(), dst_node_id=100, message_type="evaluate")
+    with blindsum.flower.SecureGrid(inner, {}, averaged(), **federation.server) as grid:
+        (reply,) = grid.send_and_receive([message])
+    assert reply.error.reason.isprintable()
+    assert len(reply.error.reason) < 600

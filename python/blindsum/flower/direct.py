@@ -21,6 +21,7 @@ from blindsum.coordinator import Coordinator
 from blindsum.errors import (
     BlindsumError,
     ConfigError,
+    Fault,
     InputError,
     NetworkError,
     ResultMissed,
@@ -341,7 +342,7 @@ def take_part(
         try:
             current.submit(vector, weight, metrics)
             return reply, job.name, current.outcome(invitation.timeout)
-        except (InputError, RoundAborted) as error:
+        except (InputError, RoundAborted, Fault) as error:
             # In a result that this party missed its update counts.
             if not isinstance(error, ResultMissed):
                 guard.lost(current.parties)

@@ -196,7 +196,8 @@ class SecureGrid:
         if not sent or not all(_is_train(message) for message in sent):
             if any(_is_train(message) for message in sent):
                 raise ConfigError("messages", "are of several types: send train messages by themselves")
-            passed: Iterable[Any] = self._grid.send_and_receive(sent, timeout=timeout)
+            passed = list(self._grid.send_and_receive(sent, timeout=timeout))
+            clean(reply for reply in passed if reply.has_error())
             return passed
         self._step += 1
         contents.check_same(sent)
@@ -241,8 +242,10 @@ class SecureGrid:
         said = read(replies)
         for reply, says in said:
             self._drop(says.dropped)
-            if says.party:
-                self._parties[replies.asked(reply).metadata.dst_node_id] = says.party
+            node = replies.asked(reply).metadata.dst_node_id
+            # A node that takes another's name takes no place of it.
+            if says.party and says.party not in self._parties.values():
+                self._parties[node] = says.party
         return said
 
     def _drop(self, names: Iterable[str]) -> None:
@@ -329,9 +332,7 @@ class SecureGrid:
         nodes = [message.metadata.dst_node_id for message in messages]
         if self._authority is not None:
             return {node: node_name(node) for node in nodes}
-        known = {node: self._parties[node] for node in nodes if node in self._parties}
-        # A node that takes another's name takes no second place.
-        return known if len(set(known.values())) == len(known) else {}
+        return {node: self._parties[node] for node in nodes if node in self._parties}
 
     def _enrol(self, messages: list[Any], timeout: float | None) -> list[Any]:
         """Give nodes without one a certificate of the run, and give error replies of those that have none."""

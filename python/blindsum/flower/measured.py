@@ -15,7 +15,7 @@ from blindsum.flower import remembered
 def model_hash(record: Any) -> str:
     """The SHA-256 of the arrays of a message, in hexadecimal digits."""
     found = hashlib.sha256()
-    for name, array in record.items():
+    for name, array in sorted(record.items()):
         for part in (name.encode(), array.dtype.encode(), repr(tuple(array.shape)).encode(), array.data):
             found.update(len(part).to_bytes(8, "big"))
             found.update(part)

@@ -14,6 +14,7 @@ from typing import Any
 
 from blindsum import checks
 from blindsum.errors import ConfigError
+from blindsum.flower.refusals import Refusal
 from blindsum.flower.texts import MEAN, ONE
 from blindsum.options import Quantised
 from blindsum.policy import Policy
@@ -128,7 +129,7 @@ class NodeSettings:
                 "must be 'semi-honest' beside blindsum-trust-run: who signs the certificates of a run can "
                 "invent nodes, so they protect from a server side that follows the protocol, and no other"
             )
-            raise ConfigError("blindsum-policy-require-adversary", rule + _IN_NODE)
+            raise Refusal("blindsum-policy-require-adversary", rule + _IN_NODE)
         return cls(
             identity=identity,
             ca=ca,
@@ -150,7 +151,7 @@ def _policy(rules: dict[str, object]) -> Policy:
     for name, why in _ONE_JOB.items():
         if rules.get(name):
             key = POLICY + name.replace("_", "-")
-            raise ConfigError(key, f"cannot be kept in Flower, where each round is a job of its own: {why}")
+            raise Refusal(key, f"cannot be kept in Flower, where each round is a job of its own: {why}")
     try:
         return Policy(**rules)  # type: ignore[arg-type]
     except ConfigError as error:
