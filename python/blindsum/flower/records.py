@@ -250,7 +250,7 @@ def _values(name: str, array: Any) -> NDArray[np.float64]:
         Its bytes are not those of such an array.
     """
     try:
-        raw = np.load(io.BytesIO(array.data), allow_pickle=False)
+        raw = np.lib.format.read_array(io.BytesIO(array.data), allow_pickle=False)
     except (ValueError, EOFError, OSError):
         raw = None
     if not isinstance(raw, np.ndarray) or raw.shape != tuple(array.shape):
