@@ -69,7 +69,7 @@ class Deployment:
                 "--node-config",
                 f"partition-id={node} num-partitions={NODES} "
                 f'blindsum-identity="{folder / "job" / f"hospital-{node}"}" '
-                f'blindsum-ca="{folder / "job"}"{more}',
+                f'blindsum-ca="{folder / "job"}" blindsum-state="{folder / f"state-{node}"}"{more}',
             )
 
     def start(self, name, *command):
@@ -130,6 +130,7 @@ def test_a_run_over_tls_works_and_nodes_refuse_one_that_leaves_blindsum_out(depl
     secure = deployment.run()
     assert accuracy(secure) > 0.8, secure
     assert "Received 1 results and 0 failures" in secure
+    assert "Aggregated MetricRecord: {'train_loss'" in secure
     # The same app without its SecureGrid.
     refused = deployment.run(**{"secure": "false", "num-server-rounds": 1})
     assert "blindsum-policy-plain" in refused
@@ -173,7 +174,10 @@ def app(tmp_path):
 
 def test_a_process_that_dies_does_not_hold_its_round(app, tmp_path):
     with ExitStack() as started:
-        nodes = Deployment(tmp_path, started, **{"blindsum-policy-plain": "true"})
+        # The crash leaves one out of a cohort in which a run before has trained the same model.
+        nodes = Deployment(
+            tmp_path, started, **{"blindsum-policy-plain": "true", "blindsum-policy-repeats": "true"}
+        )
         plain = nodes.run(app, secure="false")
         secure = nodes.run(app)
         crashed = nodes.run(app, crash=1, **{"num-server-rounds": 3})

@@ -389,8 +389,9 @@ def test_the_two_lines_of_the_page_run(federation):
     exec(client, names)
     # The page's app has no function: it is the mod that is looked at.
     (mod,) = names["app"]._mods
-    inner = Threads(client_app([mod]), federation.nodes(4))
     settings = {f"blindsum-{key.replace('_', '-')}": value for key, value in federation.server.items()}
+    settings["learning-rate"] = 0.1
+    inner = Threads(client_app([mod]), federation.nodes(4), settings)
     context = Context(1, 1, {}, RecordDict(), settings)
     names |= {"grid": inner, "context": context, "strategy": averaged(), "arrays": world.arrays()}
     exec(server, names)

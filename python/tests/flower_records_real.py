@@ -104,3 +104,13 @@ def test_the_reply_with_the_mean_is_one_that_flower_takes():
     content = mean_content("arrays", world.arrays(), "num-examples", 30, {"loss": 0.5, "nobody": None})
     validate_message_reply_consistency([content], "num-examples", check_arrayrecord=True)
     assert dict(content["metrics"]) == {"num-examples": 30, "loss": 0.5}
+
+
+def test_bytes_that_are_no_array_of_their_shape_are_refused():
+    zeros = np.zeros((2, 2), np.float32)
+    model = ModelArrays(ArrayRecord({"w": Array(zeros)}))
+    good = Array(zeros)
+    for data in (b"x", b"", Array(np.zeros(3, np.float32)).data, b"PK\x03\x04" + b"0" * 40):
+        local = ArrayRecord({"w": Array(good.dtype, good.shape, good.stype, data)})
+        with pytest.raises(bs.InputError, match=r"arrays\['w'\]: its bytes"):
+            model.difference(local)

@@ -68,7 +68,14 @@ class Threads(Grid):
         node = message.metadata.dst_node_id
         # As over a network: the node has a content of its own.
         copied = RecordDict(dict(message.content))
-        own = Message(copied, dst_node_id=node, message_type=message.metadata.message_type)
+        said = message.metadata
+        own = Message(
+            copied,
+            dst_node_id=node,
+            message_type=said.message_type,
+            group_id=said.group_id,
+            ttl=said.ttl,
+        )
         own.metadata.__dict__["_message_id"] = identifier
         try:
             reply = self.app(own, self.contexts[node])
@@ -81,6 +88,19 @@ class Threads(Grid):
 
     def pull_messages(self, message_ids):
         return [self.replies.pop(one) for one in list(message_ids) if one in self.replies]
+
+    def gather(self, messages, failed):
+        """Send messages, and give all replies by node; ``failed`` is called with the node of each error."""
+        nodes = dict(zip(self.push_messages(messages), messages, strict=True))
+        found = {}
+        while nodes:
+            for reply in self.pull_messages(list(nodes)):
+                node = nodes.pop(reply.metadata.reply_to_message_id).metadata.dst_node_id
+                found[node] = reply
+                if reply.has_error():
+                    failed(node)
+            time.sleep(0.01)
+        return found
 
     def send_and_receive(self, messages, *, timeout=None):
         waiting, found = set(self.push_messages(list(messages))), []
@@ -146,10 +166,16 @@ class Federation:
         self.server = {"coordinator_identity": str(folder / "agg"), "coordinator_ca": str(folder)}
 
     def node(self, place, **further):
+        """The configuration of a node; a key with the value None is left out."""
         name = f"hospital-{place}"
         if not (self.folder / f"{name}.pem").exists():
             pki.issue(self.folder, name)
-        return {"blindsum-identity": str(self.folder / name), "blindsum-ca": str(self.folder)} | further
+        config = {
+            "blindsum-identity": str(self.folder / name),
+            "blindsum-ca": str(self.folder),
+            "blindsum-state": str(self.folder / f"state-{place}"),
+        }
+        return {key: value for key, value in (config | further).items() if value is not None}
 
     def nodes(self, count, **further):
         return [self.node(place, **{"partition-id": place} | further) for place in range(count)]

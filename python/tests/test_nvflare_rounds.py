@@ -215,7 +215,7 @@ def test_names_of_certificates_may_differ_from_those_of_sites(place):
     spec = job_settings().spec("nvflare-1", 5, 4)
     running = Host(spec, server(place), {"Klinik A": "site-1"})
     try:
-        running.begin(0, ["Klinik A", *SITES[1:]])
+        running.begin(0, ["Klinik A", *SITES[1:]], ABOUT)
         told = running.told()
         assert told["parties"]["Klinik A"] == "site-1"
         running.failed("Klinik A", "its task failed")

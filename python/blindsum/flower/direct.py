@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,16 @@ from urllib.parse import urlsplit
 from blindsum import joining, session
 from blindsum.arrays import Vector
 from blindsum.coordinator import Coordinator
-from blindsum.errors import BlindsumError, ConfigError, NetworkError, RoundLost
+from blindsum.errors import (
+    BlindsumError,
+    ConfigError,
+    Fault,
+    InputError,
+    NetworkError,
+    ResultMissed,
+    RoundAborted,
+    RoundLost,
+)
 from blindsum.flower.texts import logger
 from blindsum.hosted import HostedResult
 from blindsum.pki import AnyPath
@@ -94,19 +103,22 @@ class Rounds:
         self._coordinator: Coordinator | None = None
         self._host: threading.Thread | None = None
         self._ended = threading.Event()
-        self._failures = 0
+        self._failed = set[object]()
+        self._known: Mapping[int, str] = {}
         self._found: HostedResult | None = None
         self._why = ""
         self.began = False
         check_host(url, identity.identity)
 
-    def begin(self, spec: JobSpec) -> str:
+    def begin(self, spec: JobSpec, known: Mapping[int, str] | None = None) -> str:
         """Wait in a thread for the parties of a round, and give the URL at which they reach it.
 
         Parameters
         ----------
         spec
             The job of the round; its ``parties`` are the nodes that were sampled.
+        known
+            Names of parties by their nodes, as far as they are known; only of nodes that were sampled.
 
         Raises
         ------
@@ -115,7 +127,7 @@ class Rounds:
         """
         self.end()
         self._ended, self._found, self._why = threading.Event(), None, ""
-        self._failures, self.began = 0, False
+        self._failed, self._known, self.began = set(), dict(known or {}), False
         self._coordinator = Coordinator(
             spec,
             identity=self._identity.identity,
@@ -129,9 +141,15 @@ class Rounds:
         port = self._coordinator.address.rpartition(":")[2]
         return self._url or f"https://127.0.0.1:{port}"
 
-    def failed(self) -> None:
-        """Wait for one node less: Flower has said that it failed."""
-        self._failures += 1
+    def failed(self, node: int | None = None) -> None:
+        """Wait for one node less: Flower has said that it failed.
+
+        Parameters
+        ----------
+        node
+            The node, which counts once; ``None`` is always another one.
+        """
+        self._failed.add(object() if node is None else node)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of the round, so many seconds at most, and give whether it has ended."""
@@ -179,12 +197,28 @@ class Rounds:
         here: list[str] = []
         for status in coordinator.statuses(LOOK):
             if status is not None:
-                here = list(status["connected"])
+                here = self._sampled(list(status["connected"]), spec.parties)
             if len(here) >= spec.least_roster:
                 end = min(end, time.monotonic() + spec.join_deadline)
-            if len(here) + self._failures >= spec.parties or time.monotonic() >= end:
+            if len(here) + self._gone(here) >= spec.parties or time.monotonic() >= end:
                 break
         return here
+
+    def _sampled(self, connected: list[str], most: int) -> list[str]:
+        """Of the parties that are connected those that can be of nodes that were sampled, known ones first.
+
+        Names of nodes that are not known take the places that known ones leave, and no more.
+        """
+        known = set(self._known.values())
+        named = [name for name in connected if name in known]
+        others = [name for name in connected if name not in known]
+        return named + others[: max(0, most - len(known))]
+
+    def _gone(self, here: list[str]) -> int:
+        """How many nodes have failed. One whose party is connected has not, whatever it replied."""
+        return sum(
+            not (isinstance(node, int) and self._known.get(node) in here) for node in list(self._failed)
+        )
 
 
 def check_host(url: str, identity: AnyPath) -> None:
@@ -233,6 +267,19 @@ Prepare = Callable[[Any, JobSpec], "tuple[Vector, int, Mapping[str, float]]"]
 """Makes update, weight and metrics of what training replied."""
 
 
+class Guard:
+    """What a node checks on its way through a round; this one allows everything. Each method may raise."""
+
+    def accept(self, spec: JobSpec) -> None:
+        """Look at the job, before training."""
+
+    def enter(self, parties: Sequence[str]) -> None:
+        """Look at the parties of the round, before the update is given."""
+
+    def lost(self, parties: Sequence[str]) -> None:
+        """Hear that the round to which the update was to be given has come to nothing."""
+
+
 def take_part(
     invitation: Invitation,
     identity: Identity,
@@ -240,6 +287,7 @@ def take_part(
     give_up_after: float,
     train: Train,
     prepare: Prepare,
+    guard: Guard | None = None,
 ) -> tuple[Any, str, RoundResult | None]:
     """Join the round, train while others come, submit, and wait for the sum: a node's side.
 
@@ -272,6 +320,8 @@ def take_part(
                 f"the coordinator at {invitation.url} has another job {invitation.job!r} than the ServerApp "
                 "says: two runs use one address; give each its own blindsum-url"
             )
+        guard = guard or Guard()
+        guard.accept(job.spec)
         waiting = _Waiting(job, invitation.timeout)
         try:
             reply = train()
@@ -284,8 +334,19 @@ def take_part(
             return reply, job.name, None
         current = waiting.round()
         vector, weight, metrics = update
-        current.submit(vector, weight, metrics)
-        return reply, job.name, current.outcome(invitation.timeout)
+        try:
+            guard.enter(current.parties)
+        except Exception:
+            current.skip()
+            raise
+        try:
+            current.submit(vector, weight, metrics)
+            return reply, job.name, current.outcome(invitation.timeout)
+        except (InputError, RoundAborted, Fault) as error:
+            # In a result that this party missed its update counts.
+            if not isinstance(error, ResultMissed):
+                guard.lost(current.parties)
+            raise
 
 
 class _Waiting:

@@ -8,13 +8,13 @@ against nobody else.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from blindsum import pki
-from blindsum.errors import ConfigError
+from blindsum import _native, pki
+from blindsum.errors import IdentityError
 from blindsum.flower.direct import Identity
+from blindsum.flower.refusals import Refusal
 from blindsum.flower.settings import NodeSettings
 from blindsum.flower.texts import logger
 from blindsum.pki import files
@@ -63,7 +63,12 @@ class RunAuthority:
         name = node_name(node)
         file = self._place / f"{name}.csr"
         files.write_new(file, request)
-        self._certificates[node] = pki.sign(self._place, file, name).read_text(encoding="utf-8")
+        try:
+            self._certificates[node] = pki.sign(self._place, file, name).read_text(encoding="utf-8")
+        except IdentityError:
+            # The node may send another one.
+            file.unlink()
+            raise
 
     def told(self, node: int) -> dict[str, str]:
         """What the node's train message says of its certificate."""
@@ -95,18 +100,38 @@ def request(node: int, run: int, settings: NodeSettings) -> str:
     return (folder / f"{name}.csr").read_text(encoding="utf-8")
 
 
-def received(node: int, run: int, settings: NodeSettings, told: Mapping[str, object]) -> Identity:
+def received(node: int, run: int, settings: NodeSettings, certificate: str, ca: str) -> Identity:
     """Store the certificate that the run's CA has signed for the node.
+
+    Parameters
+    ----------
+    node, run, settings
+        As for :func:`request`.
+    certificate, ca
+        What the ServerApp sent.
 
     Raises
     ------
     blindsum.ConfigError
-        As for :func:`request`.
+        As for :func:`request`; or these are not a certificate of this node's key and one of a CA, and
+        ``field`` is ``"certificate"``. Nothing is stored then.
     """
     folder = _folder(node, run, settings)
     name = node_name(node)
-    for file, key in ((f"{name}.pem", "certificate"), ("ca.pem", "ca")):
-        files.replace(folder / file, str(told[key]))
+    own = pki.show(folder / f"{name}.key")["key_fingerprint"]
+    try:
+        fits = _native.pki_describe(certificate)["key_fingerprint"] == own
+        _native.pki_describe(ca)
+    except IdentityError:
+        fits = False
+    if not fits:
+        raise Refusal(
+            "certificate",
+            "what the ServerApp sent is no certificate of this node's key, with that of its CA: start the "
+            "run again",
+        )
+    for file, text in ((f"{name}.pem", certificate), ("ca.pem", ca)):
+        files.replace(folder / file, text)
     return Identity(folder / name, folder / "ca.pem")
 
 
@@ -119,7 +144,7 @@ def check_spec(spec: JobSpec) -> None:
         It is to protect against an active adversary; ``field`` is ``"blindsum-adversary"``.
     """
     if spec.adversary == "active":
-        raise ConfigError(
+        raise Refusal(
             "blindsum-adversary",
             "'active' cannot be kept without certificates of a CA that is not the ServerApp's, which could "
             "invent nodes. Name the coordinator's by blindsum-coordinator-identity and "
@@ -131,20 +156,20 @@ def check_spec(spec: JobSpec) -> None:
 def _folder(node: int, run: int, settings: NodeSettings) -> Path:
     """The node's folder for the keys of a run."""
     if settings.identity is not None:
-        raise ConfigError(
+        raise Refusal(
             "blindsum-coordinator-identity",
             "is missing in the run's configuration, while this node has an identity (blindsum-identity): "
             "a certificate of the run does not take its place. Name the coordinator's certificate of that CA",
         )
     if not settings.trusts_run:
-        raise ConfigError(
+        raise Refusal(
             "blindsum-trust-run",
             "must be true for a certificate that the ServerApp of the run signs, which is trusted to invent "
             f'no nodes: {IN_NODE}, with blindsum-policy-require-adversary="semi-honest"; better, name a '
             "certificate of a CA of your own by blindsum-identity and blindsum-ca",
         )
     if settings.state is None:
-        raise ConfigError("blindsum-state", f"is missing: name a folder for this node's keys; {IN_NODE}")
+        raise Refusal("blindsum-state", f"is missing: name a folder for this node's keys; {IN_NODE}")
     folder = Path(settings.state) / f"run-{run}" / node_name(node)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder

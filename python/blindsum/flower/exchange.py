@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from blindsum.flower.texts import RECORD
-
 POLL = 0.5
 """Seconds between two looks for replies while a round is under way."""
 
@@ -35,20 +33,18 @@ class Replies:
         Error replies of nodes; and one for each node without a reply.
     missing : int
         The nodes without a reply.
+    messages : dict of str to Message
+        The messages that were sent, by their identifiers.
     """
 
     good: list[Any] = field(default_factory=list)
     errors: list[Any] = field(default_factory=list)
     missing: int = 0
+    messages: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def parties(self) -> dict[str, int]:
-        """The nodes by the names of their parties, as far as they have said these."""
-        return {
-            str(reply.content[RECORD]["party"]): reply.metadata.src_node_id
-            for reply in self.good
-            if RECORD in reply.content and "party" in reply.content[RECORD]
-        }
+    def asked(self, reply: Any) -> Any:
+        """The message to which a reply is one. What a reply says of its node is foreign."""
+        return self.messages[str(reply.metadata.reply_to_message_id)]
 
 
 def exchange(
@@ -58,7 +54,7 @@ def exchange(
     *,
     ended: Callable[[float], bool] | None = None,
     expected: Callable[[], float] | None = None,
-    failed: Callable[[], None] | None = None,
+    failed: Callable[[int], None] | None = None,
     poll: float = POLL,
 ) -> Replies:
     """Send messages, and gather replies until all are there, the time is over, or the round has ended.
@@ -79,7 +75,7 @@ def exchange(
     expected
         How many replies with content an ended round has.
     failed
-        Called for each error reply, as it comes.
+        Called with the node of each error reply, as it comes.
     poll
         Seconds between two looks for replies.
 
@@ -92,17 +88,19 @@ def exchange(
     pending: dict[str, Any] = {}
     for place, identifier in enumerate(grid.push_messages(messages)):
         if identifier:
-            pending[str(identifier)] = messages[place]
+            pending[str(identifier)] = found.messages[str(identifier)] = messages[place]
         else:
             found.errors.append(_missing(messages[place], "the message could not be sent"))
     end = math.inf if timeout is None else time.monotonic() + timeout
     settled = math.inf
     while pending:
         for reply in grid.pull_messages(list(pending)):
-            pending.pop(str(reply.metadata.reply_to_message_id), None)
+            message = pending.pop(str(reply.metadata.reply_to_message_id), None)
+            if message is None:
+                continue
             (found.errors if reply.has_error() else found.good).append(reply)
             if reply.has_error() and failed is not None:
-                failed()
+                failed(message.metadata.dst_node_id)
         is_over = settled < math.inf
         if is_over and expected is not None and len(found.good) >= expected():
             break

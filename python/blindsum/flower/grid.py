@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from blindsum import checks
-from blindsum.errors import BlindsumError, ConfigError, IdentityError, InputError
-from blindsum.flower import simulated, strategies
+from blindsum.errors import ConfigError, IdentityError, InputError
+from blindsum.flower import contents, simulated, strategies
 from blindsum.flower.direct import Identity, Rounds, Sum
-from blindsum.flower.enrolment import RunAuthority, check_spec
+from blindsum.flower.enrolment import RunAuthority, check_spec, node_name
 from blindsum.flower.exchange import SHORT_POLL, Replies, exchange
 from blindsum.flower.records import (
     ModelArrays,
@@ -21,9 +22,14 @@ from blindsum.flower.records import (
     only_metrics,
     weight_of,
 )
+from blindsum.flower.refusals import foreign
+from blindsum.flower.replies import MOST_KNOWN, NodeReply, agreeing, clean, read, refuse
 from blindsum.flower.settings import RunSettings, check_job, check_nodes
 from blindsum.flower.texts import DIRECT, ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
 from blindsum.spec import JobSpec
+
+TOKEN = 12
+"""Random bytes in the name of a job, so many that the name has no more than 64 characters."""
 
 LONGEST = 24 * 3600.0
 """Seconds that a round may take where the strategy sets no timeout."""
@@ -50,6 +56,9 @@ class SecureGrid:
         ``rounds`` are replaced.
     strategy
         The strategy, to refuse one that looks at single updates, and for its ``weighted_by_key``.
+    context
+        The ServerApp's ``Context``, where ``job`` is something else and the run's configuration has keys of
+        the app: all nodes are bound to that configuration.
     settings
         Settings of :class:`blindsum.flower.settings.RunSettings` in place of those of the configuration, e.g.
         ``protocol="fssa"``, ``clip=0.5``, ``coordinator_identity="…"``.
@@ -68,15 +77,27 @@ class SecureGrid:
             result = strategy.start(grid=secure, initial_arrays=arrays, num_rounds=10)
     """
 
-    def __init__(self, grid: Any, job: object, strategy: Any = None, **settings: object) -> None:
+    def __init__(
+        self, grid: Any, job: object, strategy: Any = None, *, context: Any = None, **settings: object
+    ) -> None:
         from flwr.serverapp import Grid
 
         Grid.register(type(self))
         self._grid = grid
         self._template = job if isinstance(job, JobSpec) else None
         self._settings = RunSettings.read(_configuration(job), settings)
+        self._run_config = _configuration(job if context is None else context)
         strategies.check(strategy)
         self._weighted_by = strategies.weighted_by(strategy)
+        if strategy is None:
+            self._weighted_by = self._settings.weighted_by
+        elif self._weighted_by != self._settings.weighted_by:
+            raise ConfigError(
+                "blindsum-weighted-by",
+                f"is {self._settings.weighted_by!r}, and the strategy weighs by {self._weighted_by!r}: nodes "
+                "take no weight that the run does not declare; set it in [tool.flwr.app.config] of "
+                "pyproject.toml",
+            )
         self._counts_replies = strategies.counts_replies(strategy)
         self._transport = self._settings.transport
         if self._transport == "auto":
@@ -93,6 +114,7 @@ class SecureGrid:
             check_job(self._settings.spec("flower", 1, 4), self._transport)
         self._step = 0
         self._dropped = set[str]()
+        self._parties = dict[int, str]()
         self._rounds: Rounds | None = None
         self._authority: RunAuthority | None = None
 
@@ -152,7 +174,7 @@ class SecureGrid:
         Parameters
         ----------
         messages
-            One for each node. Train messages have the same arrays.
+            One for each node. Train messages say the same, but for the node.
         timeout
             Seconds to wait at most; ``None`` waits for ever.
 
@@ -165,8 +187,8 @@ class SecureGrid:
         Raises
         ------
         blindsum.ConfigError
-            Too few nodes for a sum, arrays that cannot be summed; ``field`` is ``"nodes"`` where all nodes
-            refused the first round.
+            Too few nodes for a sum, messages that differ, arrays that cannot be summed; ``field`` is
+            ``"nodes"`` where all nodes refused the first round.
         blindsum.IdentityError, blindsum.NetworkError
             The coordinator cannot start.
         """
@@ -174,10 +196,12 @@ class SecureGrid:
         if not sent or not all(_is_train(message) for message in sent):
             if any(_is_train(message) for message in sent):
                 raise ConfigError("messages", "are of several types: send train messages by themselves")
-            passed: Iterable[Any] = self._grid.send_and_receive(sent, timeout=timeout)
+            passed = list(self._grid.send_and_receive(sent, timeout=timeout))
+            clean(reply for reply in passed if reply.has_error())
             return passed
         self._step += 1
-        key, record = _same_arrays(sent)
+        contents.check_same(sent)
+        key, record = only_arrays(sent[0].content, "the train message")
         arrays = ModelArrays(record)
         if arrays.fixed:
             warn_once(
@@ -185,25 +209,54 @@ class SecureGrid:
                 "arrays that are of no floats take no part, and stay those of the server: %s",
                 ", ".join(arrays.fixed),
             )
-        spec = self._spec(arrays.dim, len(sent), timeout)
+        spec = self._bound(self._spec(arrays.dim, len(sent), timeout), sent[0])
+        said: list[tuple[Any, NodeReply]] = []
         if self._transport == SIMULATION:
             replies, found = self._simulate(sent, arrays, spec, timeout)
         else:
             replies, found = self._sum_directly(sent, spec, timeout)
-        self._tell_dropped(replies)
+            said = self._read(replies)
+        self._tell_dropped()
+        content = None
+        if isinstance(found, Sum):
+            content = mean_content(
+                key, arrays.moved(found.mean), self._weighted_by, found.total_weight, found.metrics
+            )
+        with_mean = self._settings.reply == MEAN and self._transport == DIRECT
+        if with_mean and isinstance(found, Sum):
+            means = agreeing(replies, said, found.result, content)
+        replies.errors = clean(replies.errors)
         if isinstance(found, str):
-            self._lost(found, replies)
+            self._lost(foreign(found, 2000), replies)
             return replies.errors
-        if self._settings.reply == MEAN and self._transport == DIRECT:
-            return [*replies.errors, *_agreeing(replies, found)]
-        content = mean_content(
-            key, arrays.moved(found.mean), self._weighted_by, found.total_weight, found.metrics
-        )
-        return [*replies.errors, *self._copies(sent, content, found)]
+        return [*replies.errors, *(means if with_mean else self._copies(sent, content, found))]
+
+    def _bound(self, spec: JobSpec, message: Any) -> JobSpec:
+        """The job with what its nodes train on, which each of them compares with what it gets."""
+        run = contents.run_digest(self._grid.run.run_id, self._run_config, self._weighted_by)
+        bound = {contents.CONTENT: contents.content_digest(message).hex(), contents.RUN: run.hex()}
+        return spec.replace(parameters=dict(spec.parameters) | bound)
+
+    def _read(self, replies: Replies) -> list[tuple[Any, NodeReply]]:
+        """What nodes say in their replies; wrong ones become error replies."""
+        said = read(replies)
+        for reply, says in said:
+            self._drop(says.dropped)
+            node = replies.asked(reply).metadata.dst_node_id
+            # A node that takes another's name takes no place of it.
+            if says.party and says.party not in self._parties.values():
+                self._parties[node] = says.party
+        return said
+
+    def _drop(self, names: Iterable[str]) -> None:
+        """Remember metrics that nobody sums, a bounded number of them."""
+        for name in names:
+            if len(self._dropped) < MOST_KNOWN:
+                self._dropped.add(name)
 
     def _spec(self, dim: int, parties: int, timeout: float | None) -> JobSpec:
-        """The job of this round."""
-        job = f"flower-{self._grid.run.run_id}-{self._step}"
+        """The job of this round. Only nodes that were sampled are told its name, which nobody can guess."""
+        job = f"flower-{self._grid.run.run_id}-{self._step}-{secrets.token_hex(TOKEN)}"
         template = self._template
         check_nodes(parties, str(self._settings.protocol if template is None else template.protocol))
         if template is None:
@@ -226,9 +279,9 @@ class SecureGrid:
         """Run a round over Blindsum's own connections."""
         rounds = self._coordinator(spec)
         refused = self._enrol(messages, timeout)
-        url = rounds.begin(spec)
-        for _ in refused:
-            rounds.failed()
+        url = rounds.begin(spec, self._known(messages))
+        for message in filter(self._lacks_certificate, messages):
+            rounds.failed(message.metadata.dst_node_id)
         told = {
             "how": DIRECT,
             "url": url,
@@ -274,6 +327,13 @@ class SecureGrid:
             self._rounds = Rounds(identity, settings.listen, settings.url)
         return self._rounds
 
+    def _known(self, messages: list[Any]) -> dict[int, str]:
+        """Names of parties by the nodes that were sampled, as far as they are known."""
+        nodes = [message.metadata.dst_node_id for message in messages]
+        if self._authority is not None:
+            return {node: node_name(node) for node in nodes}
+        return {node: self._parties[node] for node in nodes if node in self._parties}
+
     def _enrol(self, messages: list[Any], timeout: float | None) -> list[Any]:
         """Give nodes without one a certificate of the run, and give error replies of those that have none."""
         authority = self._authority
@@ -281,12 +341,11 @@ class SecureGrid:
         if authority is None or not new:
             return []
         replies = exchange(self._grid, [_with_record(one, {"how": ENROL}) for one in new], timeout)
-        for reply in replies.good:
-            said = reply.content.config_records.get(RECORD, {})
+        for reply, says in read(replies):
             try:
-                authority.sign(reply.metadata.src_node_id, str(said.get("request", "")))
+                authority.sign(replies.asked(reply).metadata.dst_node_id, says.request)
             except IdentityError as error:
-                replies.errors.append(_refused(reply, messages, error))
+                refuse(replies, reply, error)
         return replies.errors
 
     def _lacks_certificate(self, message: Any) -> bool:
@@ -314,27 +373,23 @@ class SecureGrid:
         declared = [metric.name for metric in spec.metrics]
         taken: list[tuple[Any, int, Mapping[str, float]]] = []
         for reply in list(replies.good):
-            metrics = only_metrics(reply.content)
-            found, dropped = metrics_of(metrics, declared, self._weighted_by)
             try:
+                metrics = only_metrics(reply.content)
+                found, dropped = metrics_of(metrics, declared, self._weighted_by)
                 weight = checks.weight("weight", weight_of(metrics, self._weighted_by) or 1, spec)
                 update = arrays.difference(only_arrays(reply.content, "the reply")[1])
-            except InputError as error:
-                replies.good.remove(reply)
-                replies.errors.append(_refused(reply, messages, error))
+            except (InputError, ConfigError) as error:
+                refuse(replies, reply, error)
                 continue
-            self._dropped.update(dropped)
+            self._drop(foreign(name, 64) for name in dropped)
             if weight_of(metrics, self._weighted_by):
                 taken.append((update, weight, found))
         updates = [update for update, _, _ in taken]
         weights = [weight for _, weight, _ in taken]
         return replies, simulated.summed(spec, updates, weights, [found for _, _, found in taken], self._step)
 
-    def _tell_dropped(self, replies: Replies) -> None:
+    def _tell_dropped(self) -> None:
         """Say once which metrics nobody sums."""
-        for reply in replies.good:
-            if RECORD in reply.content:
-                self._dropped.update(map(str, reply.content[RECORD].get("dropped", [])))
         if self._dropped:
             warn_once(
                 f"metrics {self._grid.run.run_id}",
@@ -399,29 +454,6 @@ def _is_train(message: Any) -> bool:
     return str(message.metadata.message_type).partition(".")[0] == "train"
 
 
-def _same_arrays(messages: list[Any]) -> tuple[str, Any]:
-    """The arrays of all messages, with their key.
-
-    Raises
-    ------
-    blindsum.ConfigError
-        Messages of one round with different arrays, or two for one node.
-    """
-    nodes = [message.metadata.dst_node_id for message in messages]
-    if len(set(nodes)) < len(nodes):
-        raise ConfigError("messages", "a node has two train messages in one round: send it one")
-    key, first = only_arrays(messages[0].content, "the train message")
-    for message in messages[1:]:
-        other_key, other = only_arrays(message.content, "the train message")
-        if other is not first and (other_key, dict(other)) != (key, dict(first)):
-            raise ConfigError(
-                "messages",
-                "train messages of one round have different arrays, and a mean has no meaning then: send all "
-                "nodes the same model",
-            )
-    return key, first
-
-
 def _with_record(message: Any, told: Mapping[str, Any]) -> Any:
     """A copy of a message with Blindsum's record; strategies give all messages one content."""
     from flwr.app import ConfigRecord, Message, RecordDict
@@ -441,23 +473,3 @@ def _with_record(message: Any, told: Mapping[str, Any]) -> Any:
 def _survivors(found: Sum | str) -> float:
     """How many replies with content a round has that has ended."""
     return math.inf if isinstance(found, str) else len(found.survivors)
-
-
-def _agreeing(replies: Replies, found: Sum) -> list[Any]:
-    """The replies of nodes with the coordinator's result, without Blindsum's record."""
-    agreeing = []
-    for reply in replies.good:
-        said = dict(reply.content.pop(RECORD))
-        if said.get("result") == found.result:
-            agreeing.append(reply)
-        elif "result" in said:
-            logger.warning("party %s replied with another result than the coordinator's", said["party"])
-    return agreeing
-
-
-def _refused(reply: Any, messages: list[Any], error: BlindsumError) -> Any:
-    """An error reply in place of one that cannot be summed."""
-    from flwr.app import Error, Message
-
-    (message,) = (one for one in messages if one.metadata.dst_node_id == reply.metadata.src_node_id)
-    return Message(Error(code=6, reason=f"{type(error).__name__}: {error}"), reply_to=message)

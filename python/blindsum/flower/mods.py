@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from blindsum.arrays import Vector
 from blindsum.errors import ConfigError
-from blindsum.flower import enrolment, measured, simulated
-from blindsum.flower.direct import Identity, Invitation, take_part
+from blindsum.flower import (
+    contents,
+    enrolment,
+    invitations,
+    measured,
+    outgoing,
+    refusals,
+    simulated,
+)
+from blindsum.flower.direct import Guard, Identity, Invitation, take_part
 from blindsum.flower.records import (
     ModelArrays,
     mean_content,
@@ -18,8 +26,11 @@ from blindsum.flower.records import (
     only_metrics,
     weight_of,
 )
-from blindsum.flower.settings import ARRAYS, PLAIN, NodeSettings
-from blindsum.flower.texts import DIRECT, ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
+from blindsum.flower.refusals import Refusal
+from blindsum.flower.replies import MOST_DROPPED
+from blindsum.flower.settings import PLAIN, NodeSettings
+from blindsum.flower.texts import ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
+from blindsum.flower.trained import Cohorts
 from blindsum.rounds import RoundResult
 from blindsum.spec import JobSpec
 
@@ -36,8 +47,12 @@ def mod() -> Mod:
     * A train message without Blindsum's record is refused where this is no simulation, unless the node allows
       it (``blindsum-policy-plain=true``). A server that leaves :class:`blindsum.flower.SecureGrid` out gets
       no update.
-    * Replies to evaluate and query messages pass. They must have no arrays, unless the node allows it
-      (``blindsum-policy-arrays=true``).
+    * A train message is refused where the job does not bind all its nodes to the same content
+      (:mod:`blindsum.flower.contents`).
+    * Replies to evaluate and query messages pass. They must have no arrays and nothing else that could hold a
+      model, unless the node allows it (``blindsum-policy-arrays=true``).
+    * The server hears of a failure what field and what rule it is about, and no value
+      (:mod:`blindsum.flower.refusals`). The node's log has the rest.
 
     Returns
     -------
@@ -53,45 +68,49 @@ def mod() -> Mod:
     """
 
     def blindsum_mod(message: Any, context: Any, call_next: Callable[[Any, Any], Any]) -> Any:
-        settings = NodeSettings.read(context.node_config)
-        if message.metadata.message_type.partition(".")[0] != "train":
-            return _without_arrays(call_next(message, context), settings)
-        node = _Node(message, context, settings)
-        record = message.content.config_records.get(RECORD)
-        if record is None:
-            node.check_plain()
-            return call_next(message, context)
-        told = dict(record)
-        # Mods that come next expect one ConfigRecord.
-        del message.content[RECORD]
-        match told["how"]:
-            case str(how) if how == ENROL:
-                return node.enrol()
-            case str(how) if how == SIMULATION:
-                simulated.check_node(context.node_config, settings)
-                return call_next(message, context)
-            case str(how) if how == DIRECT:
-                return node.take_part(told, call_next)
-            case how:
-                raise ConfigError(
-                    "blindsum-transport",
-                    f"{how!r} is not known to the Blindsum of this node: install the same version at the "
-                    "ServerApp and at all nodes",
-                )
+        settings = _settings(context)
+        if simulated.is_simulated_node(context.node_config):
+            # Nodes and server are in one place, where errors show what is wrong.
+            return _handled(message, context, settings, call_next)
+        try:
+            return _handled(message, context, settings, refusals.guarded(call_next))
+        except Exception as error:
+            raise refusals.for_server(error) from error
 
     return blindsum_mod
 
 
-def _without_arrays(reply: Any, settings: NodeSettings) -> Any:
-    """A reply to another message than train: it passes if it has no arrays."""
-    if reply.has_error() or settings.allows_arrays or not reply.content.array_records:
+def _settings(context: Any) -> NodeSettings:
+    """The node's settings; errors have no values."""
+    try:
+        return NodeSettings.read(context.node_config)
+    except ConfigError as error:
+        raise refusals.for_server(error) from error
+
+
+def _handled(message: Any, context: Any, settings: NodeSettings, call_next: Callable[[Any, Any], Any]) -> Any:
+    """Handle a message; errors may say more than the server may hear."""
+    if message.metadata.message_type.partition(".")[0] != "train":
+        reply = call_next(message, context)
+        if not (reply.has_error() or settings.allows_arrays):
+            outgoing.check(reply)
         return reply
-    keys = ", ".join(map(repr, reply.content.array_records))
-    raise ConfigError(
-        ARRAYS,
-        f"is not true, and the reply has arrays ({keys}), which would leave this node as they are: reply "
-        "with metrics alone, or allow it in --node-config of the SuperNode",
-    )
+    node = _Node(message, context, settings)
+    record = message.content.get(RECORD)
+    if record is None:
+        node.check_plain()
+        return call_next(message, context)
+    told = dict(record)
+    # Mods that come next expect one ConfigRecord.
+    del message.content[RECORD]
+    match invitations.how(told):
+        case how if how == ENROL:
+            return node.enrol()
+        case how if how == SIMULATION:
+            simulated.check_node(context.node_config, settings)
+            return call_next(message, context)
+        case _:
+            return node.take_part(invitations.Told.read(told), call_next)
 
 
 class _Node:
@@ -109,7 +128,7 @@ class _Node:
         elif simulated.is_simulated_node(self._context.node_config):
             warn_once("plain", "the ServerApp has no SecureGrid: updates leave as they are; give it one")
         else:
-            raise ConfigError(
+            raise Refusal(
                 PLAIN,
                 "is not true, and the train message has no record of Blindsum: this node's update would "
                 "leave as it is. Run the strategy on a SecureGrid in the ServerApp: "
@@ -123,56 +142,61 @@ class _Node:
         request = enrolment.request(self._context.node_id, self._context.run_id, self._settings)
         return Message(RecordDict({RECORD: ConfigRecord({"request": request})}), reply_to=self._message)
 
-    def take_part(self, told: Mapping[str, Any], call_next: Callable[[Any, Any], Any]) -> Any:
+    def take_part(self, told: invitations.Told, call_next: Callable[[Any, Any], Any]) -> Any:
         """Train, add the update to the sum, and reply without it."""
         from flwr.app import ConfigRecord, Message, RecordDict
 
         message, settings = self._message, self._settings
+        invitations.check_weighted_by(told, self._context.run_config)
         key, record = only_arrays(message.content, "the train message")
         arrays = ModelArrays(record)
-        weighted_by = str(told["weighted-by"])
+        model = measured.model_hash(record)
         dropped: list[str] = []
 
         def prepare(reply: Any, spec: JobSpec) -> tuple[Vector, int, Mapping[str, float]]:
             metrics = only_metrics(reply.content)
-            weight = weight_of(metrics, weighted_by)
-            found, left_out = metrics_of(metrics, (metric.name for metric in spec.metrics), weighted_by)
+            weight = weight_of(metrics, told.weighted_by)
+            found, left_out = metrics_of(metrics, (metric.name for metric in spec.metrics), told.weighted_by)
             dropped.extend(left_out)
-            if found and settings.state is not None:
-                found = self._told_once(found, measured.model_hash(record))
+            if found:
+                found = self._told_once(found, model)
             _, local = only_arrays(reply.content, "the reply")
             return arrays.difference(local), weight, found
 
-        invitation = Invitation(
-            url=str(told["url"]),
-            job=str(told["job"]),
-            job_hash=str(told["job-hash"]),
-            timeout=float(told["timeout"]),
-        )
         reply, name, result = take_part(
-            invitation,
+            Invitation(told.url, told.job, told.job_hash, told.timeout),
             self._identity(told),
             settings.policy,
             settings.give_up_after,
             lambda: call_next(message, self._context),
             prepare,
+            _NodeGuard(message, self._context, settings, told, model),
         )
         if reply.has_error():
             return reply
-        said: dict[str, Any] = {"party": name, "dropped": dropped}
+        said: dict[str, Any] = {"party": name, "dropped": dropped[:MOST_DROPPED]}
         if result is None:
-            logger.info("job %r: no examples here, so this node gave no update", invitation.job)
+            logger.info("job %r: no examples here, so this node gave no update", told.job)
             return Message(RecordDict({RECORD: ConfigRecord(said)}), reply_to=message)
         said["result"] = result.result
         content = RecordDict()
-        if told["reply"] == MEAN:
-            content = self._with_mean(key, arrays, weighted_by, result)
+        if told.reply == MEAN:
+            content = self._with_mean(key, arrays, told.weighted_by, result)
         content[RECORD] = ConfigRecord(said)
         return Message(content, reply_to=message)
 
     def _told_once(self, metrics: dict[str, float], model: str) -> dict[str, float]:
-        """The metrics, unless this node has reported some of the same model before."""
-        if measured.is_first_report(str(self._settings.state), model):
+        """The metrics, unless this node has reported some of the same model before, or cannot know."""
+        if self._settings.state is None:
+            warn_once(
+                "state",
+                "this node reports no metrics: a server that asks twice for those of one model, the second "
+                "time without this node, would learn its own; name a folder by blindsum-state in "
+                "--node-config of the SuperNode, in which the node remembers of which models it has "
+                "reported some",
+            )
+            return {}
+        if measured.is_first_report(self._settings.state, model):
             return metrics
         logger.warning(
             "this node has reported metrics of this model before, and reports none again: a difference of "
@@ -185,16 +209,44 @@ class _Node:
         moved = arrays.moved(result.mean)
         return mean_content(key, moved, weighted_by, result.total_weight, result.metrics)
 
-    def _identity(self, told: Mapping[str, Any]) -> Identity:
+    def _identity(self, told: invitations.Told) -> Identity:
         """What this node shows the coordinator."""
         settings = self._settings
-        if "certificate" in told:
-            found = enrolment.received(self._context.node_id, self._context.run_id, settings, told)
+        if told.certificate:
+            node, run = self._context.node_id, self._context.run_id
+            found = enrolment.received(node, run, settings, told.certificate, told.ca)
             return dataclasses.replace(found, revoked=settings.revoked)
         if settings.identity is None or settings.ca is None:
-            raise ConfigError(
+            raise Refusal(
                 "blindsum-identity",
                 "is missing: name this node's certificate and key, and the CA's certificate by blindsum-ca, "
                 "in --node-config of the SuperNode",
             )
         return Identity(settings.identity, settings.ca, settings.revoked)
+
+
+class _NodeGuard(Guard):
+    """What a node checks of the job and of those who are in the round."""
+
+    def __init__(
+        self, message: Any, context: Any, settings: NodeSettings, told: invitations.Told, model: str
+    ) -> None:
+        self._message = message
+        self._context = context
+        self._told = told
+        self._model = model
+        guards = settings.state is not None and not settings.allows_repeats
+        self._cohorts = Cohorts(str(settings.state)) if guards else None
+
+    def accept(self, spec: JobSpec) -> None:
+        if self._told.certificate:
+            enrolment.check_spec(spec)
+        contents.check_job(spec, self._message, self._context, self._told.weighted_by)
+
+    def enter(self, parties: Sequence[str]) -> None:
+        if self._cohorts is not None:
+            self._cohorts.enter(self._model, parties)
+
+    def lost(self, parties: Sequence[str]) -> None:
+        if self._cohorts is not None:
+            self._cohorts.lost(self._model, parties)

@@ -47,11 +47,17 @@ class ModelArrays(NamedArrays):
         return BFLOAT16 if array.dtype == BFLOAT16 else dtype_name(name, array.dtype)
 
     def _values_of(self, name: str, array: Any) -> NDArray[np.float64]:
-        if array.dtype == BFLOAT16:
-            raw = np.load(io.BytesIO(array.data), allow_pickle=False)
+        try:
+            raw = np.lib.format.read_array(io.BytesIO(array.data), allow_pickle=False)
+        except (ValueError, EOFError, OSError):
+            raw = None
+        if not isinstance(raw, np.ndarray) or raw.shape != tuple(array.shape):
+            rule = "its bytes are no array of its shape; make it by flwr.app.Array(…)"
+            raise InputError(f"arrays[{name!r}]: {rule}")
+        if array.dtype == BFLOAT16 and raw.dtype.itemsize == 2:
             words = np.ascontiguousarray(raw).reshape(-1).view(np.uint16)
             return (words.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-        return values_of(name, array.numpy(), self.replied)
+        return values_of(name, raw, self.replied)
 
     def _array_of(self, values: NDArray[np.float64], part: Part) -> Any:
         from flwr.app import Array

@@ -7,12 +7,14 @@ run's configuration comes from the server side, which the policy is to hold agai
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from blindsum import checks
 from blindsum.errors import ConfigError
+from blindsum.flower.refusals import Refusal
 from blindsum.flower.texts import MEAN, ONE
 from blindsum.options import Quantised
 from blindsum.policy import Policy
@@ -26,18 +28,31 @@ PLAIN = "blindsum-policy-plain"
 """Lets updates go as they are where the server side leaves Blindsum out."""
 
 ARRAYS = "blindsum-policy-arrays"
-"""Lets replies to evaluate and query messages have arrays."""
+"""Lets replies to evaluate and query messages have arrays, bytes and many numbers."""
+
+REPEATS = "blindsum-policy-repeats"
+"""Lets the node give updates of one model to several cohorts (:mod:`blindsum.flower.trained`)."""
 
 MIN_NODES = 3
 """Fewest nodes of a sum: in a sum of two each node learns the other's update."""
 
 NODE_KEYS = (
     *("blindsum-identity", "blindsum-ca", "blindsum-crl", "blindsum-state", "blindsum-trust-run"),
-    *("blindsum-give-up-after", PLAIN, ARRAYS),
+    *("blindsum-give-up-after", PLAIN, ARRAYS, REPEATS),
 )
 
+KEPT = (
+    *("allowed_protocols", "allowed_rules", "require_adversary", "min_corrupt", "min_corrupt_parties"),
+    *("min_honest", "min_cohort", "max_weight", "max_dim", "max_message", "max_parties"),
+)
+"""Rules of a policy that are about each job for itself."""
+
 _ONE_JOB = {
-    "min_cohort_change": "sums of different jobs are not compared; leave it out",
+    "min_cohort_change": (
+        "sums of different jobs are not compared; leave it out, and name a folder by blindsum-state, with "
+        "which the node gives updates of one model to one cohort alone"
+    ),
+    "max_rounds": "each has one round, and rounds of a run are not counted; leave it out",
     "job_hash": "each has another hash; leave it out, and set other rules",
 }
 """Rules of a policy that are about one job of many rounds."""
@@ -66,7 +81,9 @@ class NodeSettings:
     allows_plain : bool
         Whether updates may go as they are where the message has no record of Blindsum.
     allows_arrays : bool
-        Whether replies to evaluate and query messages may have arrays.
+        Whether replies to evaluate and query messages may have arrays, bytes and many numbers.
+    allows_repeats : bool
+        Whether updates of one model may go to several cohorts.
     """
 
     identity: str | None = None
@@ -78,6 +95,7 @@ class NodeSettings:
     policy: Policy = field(default_factory=Policy)
     allows_plain: bool = False
     allows_arrays: bool = False
+    allows_repeats: bool = False
 
     @classmethod
     def read(cls, config: Mapping[str, object]) -> NodeSettings:
@@ -105,6 +123,13 @@ class NodeSettings:
         if trusts_run and identity is not None:
             rule = "cannot be true beside blindsum-identity: a node has one of the two; take one out"
             raise ConfigError("blindsum-trust-run", rule + _IN_NODE)
+        rules_of_node = _policy(policy)
+        if trusts_run and rules_of_node.require_adversary != "semi-honest":
+            rule = (
+                "must be 'semi-honest' beside blindsum-trust-run: who signs the certificates of a run can "
+                "invent nodes, so they protect from a server side that follows the protocol, and no other"
+            )
+            raise Refusal("blindsum-policy-require-adversary", rule + _IN_NODE)
         return cls(
             identity=identity,
             ca=ca,
@@ -114,9 +139,10 @@ class NodeSettings:
             give_up_after=checks.seconds(
                 "blindsum-give-up-after", config.get("blindsum-give-up-after", cls.give_up_after)
             ),
-            policy=_policy(policy),
+            policy=rules_of_node,
             allows_plain=_flag(config, PLAIN),
             allows_arrays=_flag(config, ARRAYS),
+            allows_repeats=_flag(config, REPEATS),
         )
 
 
@@ -125,7 +151,7 @@ def _policy(rules: dict[str, object]) -> Policy:
     for name, why in _ONE_JOB.items():
         if rules.get(name):
             key = POLICY + name.replace("_", "-")
-            raise ConfigError(key, f"cannot be kept in Flower, where each round is a job of its own: {why}")
+            raise Refusal(key, f"cannot be kept in Flower, where each round is a job of its own: {why}")
     try:
         return Policy(**rules)  # type: ignore[arg-type]
     except ConfigError as error:
@@ -155,10 +181,15 @@ def _flag(config: Mapping[str, object], key: str) -> bool:
     return value
 
 
+def looks_like_ours(key: str) -> bool:
+    """Whether a key is one of Blindsum, or was meant to be: with capitals, underscores, dots."""
+    return re.match(r"[\W_]*blind[\W_]?sum", key, re.IGNORECASE) is not None
+
+
 def check_keys(config: Mapping[str, object], known: set[str], where: str) -> None:
     """Refuse keys of Blindsum that do not exist: a mistyped rule would not protect."""
     for key in config:
-        if key.startswith(PREFIX) and key not in known:
+        if looks_like_ours(key) and key not in known:
             raise ConfigError(key, f"is no key of {where}; there are {', '.join(sorted(known))}")
 
 
@@ -183,6 +214,8 @@ class RunSettings:
         See ``metrics``.
     transport : str
         ``"direct"``, ``"simulation"``, or ``"auto"``: simulation where Flower simulates.
+    weighted_by : str
+        The key of the metric that is the weight of a reply; nodes take no other.
     reply : str
         ``"one"``: the strategy gets one reply; ``"mean"``: every node replies with the mean.
     listen : str
@@ -207,6 +240,7 @@ class RunSettings:
     metrics: str = ""
     metric_bound: float = 100.0
     transport: str = "auto"
+    weighted_by: str = "num-examples"
     reply: str = ONE
     listen: str = "127.0.0.1:0"
     url: str = ""

@@ -14,12 +14,15 @@ from typing import Any
 
 from blindsum import simulation
 from blindsum.arrays import Vector
-from blindsum.errors import ConfigError
 from blindsum.flower.direct import Sum
-from blindsum.flower.settings import PREFIX, NodeSettings
+from blindsum.flower.refusals import Refusal
+from blindsum.flower.settings import NodeSettings, looks_like_ours
 from blindsum.spec import JobSpec
 
 MOST_THREADS = 8
+
+_ACTOR = "flwr.simulation.ray_transport.ray_actor"
+"""The module whose ``run`` calls a ClientApp in a simulation."""
 
 
 def is_simulated_grid(grid: Any) -> bool:
@@ -30,18 +33,25 @@ def is_simulated_grid(grid: Any) -> bool:
 def is_simulated_node(config: Mapping[str, object]) -> bool:
     """Whether this process is a node of Flower's simulation.
 
-    The node itself decides: it has a partition and nothing of Blindsum in its configuration, and runs in an
-    actor of Ray. Nodes of a deployment often have a partition, too, and do not take the server's word for it.
+    The node itself decides: it has a partition and nothing of Blindsum in its configuration, and Flower's own
+    actor of its simulation has called this. Nodes of a deployment often have a partition, too, and their apps
+    may use Ray; a SuperNode calls them from elsewhere.
     """
-    if "partition-id" not in config or any(key.startswith(PREFIX) for key in config):
+    if "partition-id" not in config or any(looks_like_ours(key) for key in config):
         return False
     return _in_actor()
 
 
 def _in_actor() -> bool:
-    """Whether Ray runs this process."""
+    """Whether the actor of Flower's simulation has called this, in a worker of Ray."""
     ray = sys.modules.get("ray")
-    return ray is not None and bool(ray.is_initialized())
+    if ray is None or not ray.is_initialized():
+        return False
+    frame = sys._getframe()
+    while (frame := frame.f_back) is not None:  # type: ignore[assignment]
+        if frame.f_code.co_name == "run" and frame.f_globals.get("__name__") == _ACTOR:
+            return True
+    return False
 
 
 def check_node(config: Mapping[str, object], settings: NodeSettings) -> None:
@@ -53,7 +63,7 @@ def check_node(config: Mapping[str, object], settings: NodeSettings) -> None:
         This is no simulation; ``field`` is ``"blindsum-transport"``.
     """
     if not is_simulated_node(config) and not settings.allows_plain:
-        raise ConfigError(
+        raise Refusal(
             "blindsum-transport",
             "is 'simulation' at the server, which asks for this node's arrays as they are, and this node is "
             "in no simulation: set it to 'direct' in the run's configuration, or leave it out",

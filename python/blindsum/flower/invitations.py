@@ -1,0 +1,122 @@
+"""What the ServerApp tells a node in Blindsum's record, read in one place: all of it is foreign."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from blindsum.flower.refusals import Refusal, foreign
+from blindsum.flower.texts import DIRECT, ENROL, MEAN, ONE, SIMULATION
+
+MOST_URL = 2048
+MOST_NAME = 128
+MOST_PEM = 64 << 10
+MOST_TIMEOUT = 1e6
+
+WEIGHTED_BY = "blindsum-weighted-by"
+EXAMPLES = "num-examples"
+"""The key of a weight where the run declares no other."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a train message says of its round.
+
+    Attributes
+    ----------
+    url, job, job_hash, timeout
+        As in :class:`blindsum.flower.direct.Invitation`.
+    weighted_by : str
+        The key of the metric that is the weight.
+    reply : str
+        ``"one"`` or ``"mean"``.
+    certificate, ca : str
+        What the run's CA has signed; empty where the node has a certificate of its own.
+    """
+
+    url: str
+    job: str
+    job_hash: str
+    timeout: float
+    weighted_by: str
+    reply: str
+    certificate: str = ""
+    ca: str = ""
+
+    @classmethod
+    def read(cls, record: Mapping[str, object]) -> Told:
+        """Read Blindsum's record of a train message.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            An entry is missing, of another type or too long; ``field`` is ``"blindsum-record"``.
+        """
+        timeout = record.get("timeout")
+        is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+        if not is_number or not 0 < timeout <= MOST_TIMEOUT:  # type: ignore[operator]
+            raise _wrong("timeout", f"must be a number of seconds, above 0 and at most {MOST_TIMEOUT:.0f}")
+        job_hash = _text(record, "job-hash", 64)
+        if not re.fullmatch("[0-9a-f]{64}", job_hash):
+            raise _wrong("job-hash", "must be 64 hexadecimal digits")
+        reply = _text(record, "reply", MOST_NAME)
+        if reply not in (ONE, MEAN):
+            raise _wrong("reply", f"must be {ONE!r} or {MEAN!r}")
+        return cls(
+            url=_text(record, "url", MOST_URL),
+            job=_text(record, "job", MOST_NAME),
+            job_hash=job_hash,
+            timeout=float(timeout),  # type: ignore[arg-type]
+            weighted_by=_text(record, "weighted-by", MOST_NAME),
+            reply=reply,
+            certificate=_text(record, "certificate", MOST_PEM) if "certificate" in record else "",
+            ca=_text(record, "ca", MOST_PEM) if "certificate" in record else "",
+        )
+
+
+def how(record: Mapping[str, object]) -> str:
+    """What a train message asks of the node.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        Something that this Blindsum does not know; ``field`` is ``"blindsum-transport"``.
+    """
+    asked = record.get("how")
+    for known in (DIRECT, SIMULATION, ENROL):
+        if asked == known:
+            return known
+    raise Refusal(
+        "blindsum-transport",
+        f"{foreign(asked, 40)!r} is not known to the Blindsum of this node: install the same version at the "
+        "ServerApp and at all nodes",
+    )
+
+
+def check_weighted_by(told: Told, run_config: Mapping[str, object]) -> None:
+    """Refuse a weight that the run does not declare: the server would choose what of the metrics it is.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is another key; ``field`` is ``"blindsum-weighted-by"``.
+    """
+    if told.weighted_by != run_config.get(WEIGHTED_BY, EXAMPLES):
+        raise Refusal(
+            WEIGHTED_BY,
+            f"the ServerApp weighs replies by {foreign(told.weighted_by, 64)!r}, which is not what the run "
+            f"declares ({EXAMPLES!r} by default): set {WEIGHTED_BY} in the run's configuration",
+        )
+
+
+def _text(record: Mapping[str, object], key: str, most: int) -> str:
+    value = record.get(key)
+    if not isinstance(value, str) or not value.strip() or len(value) > most:
+        raise _wrong(key, f"must be a text of 1 to {most} characters")
+    return value
+
+
+def _wrong(key: str, rule: str) -> Refusal:
+    version = "install the same version of Blindsum at the ServerApp and at all nodes"
+    return Refusal("blindsum-record", f"{key!r} of the train message {rule}: {version}")
