@@ -21,7 +21,8 @@ from flwr.simulation import run_simulation
 
 import blindsum as bs
 import blindsum.flower
-from blindsum.flower import simulated, texts
+from blindsum import told_once
+from blindsum.flower import simulated
 from blindsum.flower import strategies as ours
 from blindsum.flower.settings import NODE_KEYS, NodeSettings, RunSettings
 
@@ -35,7 +36,7 @@ def federation(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _nothing_was_told():
-    texts._told.clear()
+    told_once.told.clear()
 
 
 def averaged(**changes):

@@ -219,7 +219,7 @@ class Node(threading.Thread):
         place, url, spec, number, train, value, weight = self.work
         try:
             _, _, self.result = take_part(
-                Invitation(url, spec.job, spec.hash, 30.0),
+                Invitation((url,), spec.job, spec.hash, 30.0),
                 Identity(place / f"node-{number}", place),
                 bs.Policy(),
                 2.0,

@@ -100,6 +100,11 @@ def check_same(messages: Sequence[Any]) -> None:
             )
 
 
+def about(message: Any, context: Any, weighted_by: str) -> list[object]:
+    """What a round of this message is about, as a node knows it: see :meth:`blindsum.Session.next_round`."""
+    return [content_digest(message), run_digest(context.run_id, context.run_config, weighted_by)]
+
+
 def check_job(spec: JobSpec, message: Any, context: Any, weighted_by: str) -> None:
     """Refuse a job whose nodes may train on something else than this node does.
 

@@ -242,22 +242,33 @@ def check_host(url: str, identity: AnyPath) -> None:
 
 @dataclass(frozen=True)
 class Invitation:
-    """What a node is told of the round in the train message.
+    """The round that a node is asked into.
 
     Attributes
     ----------
-    url, job : str
-        The coordinator and the name of the job.
+    urls : tuple of str
+        The coordinator, and behind it the other servers of the job, where it has some.
+    job : str
+        The name of the job.
     job_hash : str
         The hash of the job's specification.
     timeout : float
         Seconds that the node waits for the round, and again for its result.
+    tag : int or None
+        The tag of the round, in a job of many rounds.
+    about : object
+        What the round is about, beside a tag.
+    state : str or None
+        A folder in which the node remembers rounds, beside a tag.
     """
 
-    url: str
+    urls: tuple[str, ...]
     job: str
     job_hash: str
     timeout: float
+    tag: int | None = None
+    about: object = None
+    state: str | None = None
 
 
 Train = Callable[[], Any]
@@ -306,7 +317,7 @@ def take_part(
         :meth:`blindsum.Round.outcome`.
     """
     with joining.join(
-        invitation.url,
+        invitation.urls if len(invitation.urls) > 1 else invitation.urls[0],
         job=invitation.job,
         identity=identity.identity,
         ca=identity.ca,
@@ -314,15 +325,16 @@ def take_part(
         policy=policy,
         give_up_after=give_up_after,
         mask_memory=0,
+        state_dir=invitation.state,
     ) as job:
         if job.spec.hash != invitation.job_hash:
             raise NetworkError(
-                f"the coordinator at {invitation.url} has another job {invitation.job!r} than the ServerApp "
-                "says: two runs use one address; give each its own blindsum-url"
+                f"the coordinator at {invitation.urls[0]} has another job {invitation.job!r} than the "
+                "ServerApp says: two runs use one address; give each its own blindsum-url"
             )
         guard = guard or Guard()
         guard.accept(job.spec)
-        waiting = _Waiting(job, invitation.timeout)
+        waiting = _Waiting(job, invitation)
         try:
             reply = train()
             update = None if reply.has_error() else prepare(reply, job.spec)
@@ -352,8 +364,8 @@ def take_part(
 class _Waiting:
     """Waits for the round in a thread, so that the stages of keys run while training does."""
 
-    def __init__(self, job: session.Session, timeout: float) -> None:
-        self._job, self._timeout = job, timeout
+    def __init__(self, job: session.Session, invitation: Invitation) -> None:
+        self._job, self._invitation = job, invitation
         self._found: Round | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._wait, daemon=True)
@@ -361,7 +373,8 @@ class _Waiting:
 
     def _wait(self) -> None:
         try:
-            self._found = self._job.next_round(self._timeout)
+            asked = self._invitation
+            self._found = self._job.next_round(asked.timeout, tag=asked.tag, about=asked.about)
         # It is raised in the thread that asks for the round.
         except BaseException as error:  # noqa: BLE001
             self._error = error

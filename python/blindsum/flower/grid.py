@@ -25,6 +25,7 @@ from blindsum.flower.records import (
 from blindsum.flower.refusals import foreign
 from blindsum.flower.replies import MOST_KNOWN, NodeReply, agreeing, clean, read, refuse
 from blindsum.flower.settings import RunSettings, check_job, check_nodes
+from blindsum.flower.standing import StandingRounds
 from blindsum.flower.texts import DIRECT, ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
 from blindsum.spec import JobSpec
 
@@ -117,6 +118,14 @@ class SecureGrid:
         self._parties = dict[int, str]()
         self._rounds: Rounds | None = None
         self._authority: RunAuthority | None = None
+        self._standing: StandingRounds | None = None
+        if self._settings.coordinator and self._transport == DIRECT:
+            if self._template is not None:
+                rule = (
+                    "cannot be a JobSpec beside blindsum-coordinator, whose job is its own: give the context"
+                )
+                raise ConfigError("job", rule)
+            self._standing = StandingRounds(self._settings)
 
     def __enter__(self) -> Self:
         return self
@@ -131,6 +140,8 @@ class SecureGrid:
         rounds, self._rounds = self._rounds, None
         if rounds is not None:
             rounds.end()
+        if self._standing is not None:
+            self._standing.end()
         authority, self._authority = self._authority, None
         if authority is not None:
             authority.close()
@@ -209,12 +220,16 @@ class SecureGrid:
                 "arrays that are of no floats take no part, and stay those of the server: %s",
                 ", ".join(arrays.fixed),
             )
-        spec = self._bound(self._spec(arrays.dim, len(sent), timeout), sent[0])
+        if self._standing is not None:
+            spec = self._standing.spec(arrays.dim, len(sent))
+            check_job(spec, "standing")
+        else:
+            spec = self._bound(self._spec(arrays.dim, len(sent), timeout), sent[0])
         said: list[tuple[Any, NodeReply]] = []
         if self._transport == SIMULATION:
             replies, found = self._simulate(sent, arrays, spec, timeout)
         else:
-            replies, found = self._sum_directly(sent, spec, timeout)
+            replies, found = self._sum_directly(sent, spec, min(timeout or LONGEST, LONGEST))
             said = self._read(replies)
         self._tell_dropped()
         content = None
@@ -273,21 +288,26 @@ class SecureGrid:
             input_deadline=longest / 2,
         )
 
-    def _sum_directly(
-        self, messages: list[Any], spec: JobSpec, timeout: float | None
-    ) -> tuple[Replies, Sum | str]:
+    def _sum_directly(self, messages: list[Any], spec: JobSpec, timeout: float) -> tuple[Replies, Sum | str]:
         """Run a round over Blindsum's own connections."""
-        rounds = self._coordinator(spec)
-        refused = self._enrol(messages, timeout)
-        url = rounds.begin(spec, self._known(messages))
-        for message in filter(self._lacks_certificate, messages):
-            rounds.failed(message.metadata.dst_node_id)
-        told = {
+        rounds: Rounds | StandingRounds
+        refused: list[Any] = []
+        if self._standing is not None:
+            rounds = self._standing
+            nodes = [message.metadata.dst_node_id for message in messages]
+            run = contents.run_digest(self._grid.run.run_id, self._run_config, self._weighted_by)
+            about = [contents.content_digest(messages[0]), run]
+            told = rounds.begin(spec, nodes, self._parties, about, timeout)
+        else:
+            rounds = self._coordinator(spec)
+            refused = self._enrol(messages, timeout)
+            url = rounds.begin(spec, self._known(messages))
+            for message in filter(self._lacks_certificate, messages):
+                rounds.failed(message.metadata.dst_node_id)
+            told = {"url": url, "job": spec.job, "job-hash": spec.hash}
+        told |= {
             "how": DIRECT,
-            "url": url,
-            "job": spec.job,
-            "job-hash": spec.hash,
-            "timeout": min(timeout or LONGEST, LONGEST),
+            "timeout": timeout,
             "weighted-by": self._weighted_by,
             "reply": self._settings.reply,
         }
@@ -400,7 +420,8 @@ class SecureGrid:
 
     def _lost(self, why: str, replies: Replies) -> None:
         """Say that a round has no sum; where nobody took part in the first one, none ever will."""
-        began = self._rounds is not None and self._rounds.began
+        rounds = self._rounds if self._standing is None else self._standing
+        began = rounds is not None and rounds.began
         if self._step == 1 and not (replies.good or replies.missing or began):
             self._raise_refused(replies)
         logger.warning(

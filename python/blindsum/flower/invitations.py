@@ -31,6 +31,8 @@ class Told:
         The key of the metric that is the weight.
     reply : str
         ``"one"`` or ``"mean"``.
+    tag : int or None
+        The tag of the round, in a job of a coordinator that stands.
     certificate, ca : str
         What the run's CA has signed; empty where the node has a certificate of its own.
     """
@@ -41,6 +43,7 @@ class Told:
     timeout: float
     weighted_by: str
     reply: str
+    tag: int | None = None
     certificate: str = ""
     ca: str = ""
 
@@ -63,7 +66,11 @@ class Told:
         reply = _text(record, "reply", MOST_NAME)
         if reply not in (ONE, MEAN):
             raise _wrong("reply", f"must be {ONE!r} or {MEAN!r}")
+        tag = record.get("tag")
+        if tag is not None and (isinstance(tag, bool) or not isinstance(tag, int) or not 0 <= tag < 2**63):
+            raise _wrong("tag", "must be a whole number from 0 to 2**63 - 1")
         return cls(
+            tag=tag,
             url=_text(record, "url", MOST_URL),
             job=_text(record, "job", MOST_NAME),
             job_hash=job_hash,

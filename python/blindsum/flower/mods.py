@@ -28,7 +28,7 @@ from blindsum.flower.records import (
 )
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.replies import MOST_DROPPED
-from blindsum.flower.settings import PLAIN, NodeSettings
+from blindsum.flower.settings import PLAIN, SERVERS, NodeSettings
 from blindsum.flower.texts import ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
 from blindsum.flower.trained import Cohorts
 from blindsum.rounds import RoundResult
@@ -155,7 +155,7 @@ class _Node:
 
         def prepare(reply: Any, spec: JobSpec) -> tuple[Vector, int, Mapping[str, float]]:
             metrics = only_metrics(reply.content)
-            weight = weight_of(metrics, told.weighted_by)
+            weight = _counted(weight_of(metrics, told.weighted_by), spec)
             found, left_out = metrics_of(metrics, (metric.name for metric in spec.metrics), told.weighted_by)
             dropped.extend(left_out)
             if found:
@@ -164,7 +164,7 @@ class _Node:
             return arrays.difference(local), weight, found
 
         reply, name, result = take_part(
-            Invitation(told.url, told.job, told.job_hash, told.timeout),
+            self._invitation(told),
             self._identity(told),
             settings.policy,
             settings.give_up_after,
@@ -184,6 +184,21 @@ class _Node:
             content = self._with_mean(key, arrays, told.weighted_by, result)
         content[RECORD] = ConfigRecord(said)
         return Message(content, reply_to=message)
+
+    def _invitation(self, told: invitations.Told) -> Invitation:
+        """The round, with what the node adds: the servers that it trusts, and its folder."""
+        settings = self._settings
+        urls = settings.servers or (told.url,)
+        if urls[0] != told.url:
+            raise Refusal(
+                SERVERS,
+                "begins with another coordinator than the one that the ServerApp names: name the servers of "
+                "the job of this run, the coordinator first, in --node-config of the SuperNode",
+            )
+        if told.tag is None:
+            return Invitation(urls, told.job, told.job_hash, told.timeout)
+        about = contents.about(self._message, self._context, told.weighted_by)
+        return Invitation(urls, told.job, told.job_hash, told.timeout, told.tag, about, settings.state)
 
     def _told_once(self, metrics: dict[str, float], model: str) -> dict[str, float]:
         """The metrics, unless this node has reported some of the same model before, or cannot know."""
@@ -225,6 +240,16 @@ class _Node:
         return Identity(settings.identity, settings.ca, settings.revoked)
 
 
+def _counted(weight: int, spec: JobSpec) -> int:
+    """The weight of an update; where the job weighs all alike, 1."""
+    if weight > 1 and getattr(spec.encoding, "max_weight", None) == 1:
+        warn_once(
+            "alike", "job %r weighs all nodes alike (max_weight = 1): examples are not counted", spec.job
+        )
+        return 1
+    return weight
+
+
 class _NodeGuard(Guard):
     """What a node checks of the job and of those who are in the round."""
 
@@ -241,7 +266,9 @@ class _NodeGuard(Guard):
     def accept(self, spec: JobSpec) -> None:
         if self._told.certificate:
             enrolment.check_spec(spec)
-        contents.check_job(spec, self._message, self._context, self._told.weighted_by)
+        # In a job of many rounds each round is bound to what its nodes train on.
+        if self._told.tag is None:
+            contents.check_job(spec, self._message, self._context, self._told.weighted_by)
 
     def enter(self, parties: Sequence[str]) -> None:
         if self._cohorts is not None:

@@ -36,9 +36,12 @@ REPEATS = "blindsum-policy-repeats"
 MIN_NODES = 3
 """Fewest nodes of a sum: in a sum of two each node learns the other's update."""
 
+SERVERS = "blindsum-servers"
+"""The servers of a job that computes on several."""
+
 NODE_KEYS = (
     *("blindsum-identity", "blindsum-ca", "blindsum-crl", "blindsum-state", "blindsum-trust-run"),
-    *("blindsum-give-up-after", PLAIN, ARRAYS, REPEATS),
+    *("blindsum-give-up-after", SERVERS, PLAIN, ARRAYS, REPEATS),
 )
 
 KEPT = (
@@ -74,6 +77,8 @@ class NodeSettings:
         A folder of the node, which outlives a run.
     trusts_run : bool
         Whether the node takes a certificate that the ServerApp of a run signs.
+    servers : tuple of str
+        The servers that the node trusts with a job that computes on several, the coordinator first.
     give_up_after : float
         Seconds for which the node tries to reach the coordinator.
     policy : Policy
@@ -91,6 +96,7 @@ class NodeSettings:
     revoked: str | None = None
     state: str | None = None
     trusts_run: bool = False
+    servers: tuple[str, ...] = ()
     give_up_after: float = 30.0
     policy: Policy = field(default_factory=Policy)
     allows_plain: bool = False
@@ -135,6 +141,7 @@ class NodeSettings:
             ca=ca,
             revoked=_path(config, "blindsum-crl"),
             state=_path(config, "blindsum-state"),
+            servers=_urls(config),
             trusts_run=trusts_run,
             give_up_after=checks.seconds(
                 "blindsum-give-up-after", config.get("blindsum-give-up-after", cls.give_up_after)
@@ -168,6 +175,15 @@ def _rule(key: str, value: object) -> object:
             raise ConfigError(key, f"{value!r} must be text, names with commas between{_IN_NODE}")
         return [name.strip() for name in value.split(",")]
     return value
+
+
+def _urls(config: Mapping[str, object]) -> tuple[str, ...]:
+    value = config.get(SERVERS, "")
+    found = tuple(one.strip() for one in value.split(",")) if isinstance(value, str) and value else ()
+    if not isinstance(value, str) or not all(url.startswith("https://") for url in found):
+        rule = "must be the servers of the job, the coordinator first: https://HOST:PORT with commas between"
+        raise ConfigError(SERVERS, rule + _IN_NODE)
+    return found
 
 
 def _path(config: Mapping[str, object], key: str) -> str | None:
@@ -225,6 +241,12 @@ class RunSettings:
     coordinator_identity, coordinator_ca, coordinator_crl : str
         The coordinator's certificate and key, the CA, the revocation list, on the ServerApp's machine.
         Without the first one nodes get certificates for this run alone.
+    coordinator : str
+        ``https://HOST:PORT`` of a coordinator that stands, with a job whose rounds a host begins. All that
+        the job says is left out here then. Empty starts a coordinator in the ServerApp's process.
+    admin, standing_job, operator_identity : str
+        Its admin address, the name of the job, and an operator's certificate and key, with which the
+        ServerApp begins the rounds.
     """
 
     protocol: str = "secagg+"
@@ -247,6 +269,10 @@ class RunSettings:
     coordinator_identity: str = ""
     coordinator_ca: str = ""
     coordinator_crl: str = ""
+    coordinator: str = ""
+    admin: str = ""
+    standing_job: str = ""
+    operator_identity: str = ""
 
     @classmethod
     def read(cls, config: Mapping[str, object], given: Mapping[str, object]) -> RunSettings:
@@ -272,6 +298,8 @@ class RunSettings:
                 found[name] = _typed(key, config[key], getattr(defaults, name))
         settings = cls(**found)
         settings._check()
+        if settings.coordinator:
+            settings._check_standing(found)
         return settings
 
     def _check(self) -> None:
@@ -285,6 +313,22 @@ class RunSettings:
                 "is missing, and blindsum-coordinator-identity needs it: name the certificate of the job's CA"
             )
             raise ConfigError("blindsum-coordinator-ca", rule + _IN_RUN)
+
+    def _check_standing(self, given: Mapping[str, object]) -> None:
+        """What a coordinator that stands needs, and what its job says instead of the run."""
+        for name in ("admin", "standing_job", "operator_identity", "coordinator_ca"):
+            if not getattr(self, name):
+                key = PREFIX + name.replace("_", "-")
+                rule = "is missing, and blindsum-coordinator needs it: docs/flower.md says what it is"
+                raise ConfigError(key, rule + _IN_RUN)
+        own = {"transport", "weighted_by", "reply", "coordinator", "admin", "standing_job"}
+        further = sorted(set(given) - own - {"operator_identity", "coordinator_ca"})
+        if further:
+            rule = "is in the standing job's specification: leave it out beside blindsum-coordinator"
+            raise ConfigError(PREFIX + further[0].replace("_", "-"), rule)
+        if self.transport not in ("auto", "direct"):
+            rule = f"{self.transport!r} needs no coordinator: leave blindsum-coordinator out"
+            raise ConfigError("blindsum-transport", rule)
 
     def spec(self, job: str, dim: int, parties: int) -> JobSpec:
         """The job of one round.

@@ -36,7 +36,7 @@ class StandingRounds:
     Parameters
     ----------
     settings
-        The settings of the run: ``coordinator``, ``admin``, ``job``, ``operator_identity``,
+        The settings of the run: ``coordinator``, ``admin``, ``standing_job``, ``operator_identity``,
         ``coordinator_ca``.
 
     Raises
@@ -46,10 +46,9 @@ class StandingRounds:
     """
 
     def __init__(self, settings: RunSettings) -> None:
-        self._job = settings.job
+        self._job = settings.standing_job
         self._url = settings.coordinator
         self._admin = Admin(settings.admin, identity=settings.operator_identity, ca=settings.coordinator_ca)
-        self._names: dict[int, str] = {}
         self._tag = 0
         self._round: _StandingRound | None = None
 
@@ -79,13 +78,13 @@ class StandingRounds:
         spec = JobSpec.from_dict(told["specification"])
         if not told["hosted"]:
             raise ConfigError(
-                "blindsum-job",
+                "blindsum-standing-job",
                 f"{self._job!r} begins its rounds by itself: start its coordinator with blindsum serve "
                 "--hosted, or with hosted = true beside the job in its configuration",
             )
         if spec.model_update != "none":
             raise ConfigError(
-                "blindsum-job",
+                "blindsum-standing-job",
                 f"{self._job!r} keeps a model (model_update = {spec.model_update!r}), and in Flower the "
                 'strategy does: give the job model_update = "none"',
             )
@@ -104,7 +103,9 @@ class StandingRounds:
             )
         return spec
 
-    def begin(self, spec: JobSpec, nodes: Sequence[int], about: object, timeout: float) -> Mapping[str, Any]:
+    def begin(
+        self, spec: JobSpec, nodes: Sequence[int], names: Mapping[int, str], about: object, timeout: float
+    ) -> dict[str, Any]:
         """Begin a round of these nodes in a thread, and give what their messages say of it.
 
         Parameters
@@ -113,6 +114,8 @@ class StandingRounds:
             From :meth:`spec`.
         nodes
             The nodes that were sampled.
+        names
+            Names of parties by their nodes, as far as they are known; also of nodes that were not sampled.
         about
             What the nodes train on.
         timeout
@@ -120,18 +123,14 @@ class StandingRounds:
         """
         self.end()
         self._tag = max(self._tag + 1, time.time_ns() // 1_000_000)
-        self._round = _StandingRound(self._admin, spec, self._tag, about, timeout)
-        self._round.start(nodes, self._names)
+        self._round = _StandingRound(self._admin, spec, self._tag, about, timeout, names)
+        self._round.start(nodes)
         return {"url": self._url, "job": spec.job, "job-hash": spec.hash, "tag": self._tag}
 
-    def failed(self, reply: Any) -> None:
+    def failed(self, node: int | None = None) -> None:
         """Flower has said that a node failed: nobody waits for it."""
-        if self._round is not None:
-            self._round.failed(reply.metadata.src_node_id, self._names)
-
-    def learn(self, parties: Mapping[str, int]) -> None:
-        """Remember the names of nodes that have replied."""
-        self._names.update({node: name for name, node in parties.items()})
+        if self._round is not None and node is not None:
+            self._round.failed(node)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of the round, so many seconds at most, and give whether it has ended."""
@@ -151,8 +150,17 @@ class StandingRounds:
 class _StandingRound:
     """One round."""
 
-    def __init__(self, admin: Admin, spec: JobSpec, tag: int, about: object, timeout: float) -> None:
+    def __init__(
+        self,
+        admin: Admin,
+        spec: JobSpec,
+        tag: int,
+        about: object,
+        timeout: float,
+        names: Mapping[int, str],
+    ) -> None:
         self._admin, self._spec, self._tag, self._about = admin, spec, tag, about
+        self._names = dict(names)
         self._until = time.monotonic() + timeout
         self._lock = threading.Lock()
         self._failed = dict[int, str]()
@@ -163,16 +171,15 @@ class _StandingRound:
         self.pending: PendingRound | None = None
         self.ended = threading.Event()
 
-    def start(self, nodes: Sequence[int], names: Mapping[int, str]) -> None:
+    def start(self, nodes: Sequence[int]) -> None:
         """Begin it in a thread."""
-        arguments = (tuple(nodes), dict(names))
-        self._thread = threading.Thread(target=self._run, args=arguments, daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(tuple(nodes),), daemon=True)
         self._thread.start()
 
-    def failed(self, node: int, names: Mapping[int, str]) -> None:
+    def failed(self, node: int) -> None:
         """A node has failed."""
         with self._lock:
-            name = self._failed[node] = names.get(node, "")
+            name = self._failed[node] = self._names.get(node, "")
             pending = self.pending
         if pending is not None and name in pending.parties:
             pending.report_failed(name, "its node has failed")
@@ -194,9 +201,9 @@ class _StandingRound:
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self, nodes: tuple[int, ...], names: dict[int, str]) -> None:
+    def _run(self, nodes: tuple[int, ...]) -> None:
         try:
-            parties = self._come(nodes, names)
+            parties = self._come(nodes)
             if len(parties) < self._spec.least_roster:
                 came = f"{len(parties)} of {len(nodes)}"
                 self._why = f"too few nodes came: {came}, and a round needs {self._spec.least_roster}"
@@ -236,8 +243,9 @@ class _StandingRound:
                     return self.pending
             time.sleep(LATER)
 
-    def _come(self, nodes: tuple[int, ...], names: dict[int, str]) -> list[str]:
+    def _come(self, nodes: tuple[int, ...]) -> list[str]:
         """The parties of the nodes. Those of unknown nodes are who has connected and is no other node."""
+        names = self._names
         known = [names[node] for node in nodes if node in names]
         unknown = [node for node in nodes if node not in names]
         enough = None
