@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -268,9 +268,29 @@ def _start(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program with what it has started."""
+    """End a program with all that it has started: processes of apps are in sessions of their own."""
+    below = _descendants(process.pid)
     os.killpg(process.pid, signal.SIGKILL)
+    for pid in below:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     process.wait()
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and those that they have."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        # A process may end between the two looks.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            parent = int(path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(path.parent.name))
+    found, todo = list[int](), [pid]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:
