@@ -143,7 +143,27 @@ class Federation:
         lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in config.items())
         (app / "pyproject.toml").write_text(PYPROJECT.format(how=how, config=lines), encoding="utf-8")
         before = [(relay.up, relay.down) for relay in self._relays]
+        printed = self.flwr_run(app)
+        try:
+            told = json.loads((out / "server.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise BlindsumError(f"the run of Flower failed:\n{printed[-3000:]}") from None
+        moved = [
+            (relay.up - up, relay.down - down) for relay, (up, down) in zip(self._relays, before, strict=True)
+        ]
+        return Ran(
+            rounds=told["rounds"],
+            server_memory=told["memory"],
+            node_memory=max(int(file.read_text(encoding="utf-8")) for file in out.glob("node-*")),
+            up=sum(up for up, _ in moved) if moved else None,
+            down=sum(down for _, down in moved) if moved else None,
+        )
+
+    def flwr_run(self, app: Path, config: str = "") -> str:
+        """Run any app, and give what it printed; ``config`` is as for ``--run-config``."""
         words = ["flwr", "run", str(app), "bench", "--stream"]
+        if config:
+            words += ["--run-config", config]
         if self._simulated:
             cores = os.cpu_count() or 1
             words += [
@@ -158,20 +178,7 @@ class Federation:
             text=True,
             check=False,
         )
-        try:
-            told = json.loads((out / "server.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise BlindsumError(f"the run of Flower failed:\n{done.stdout[-3000:]}") from None
-        moved = [
-            (relay.up - up, relay.down - down) for relay, (up, down) in zip(self._relays, before, strict=True)
-        ]
-        return Ran(
-            rounds=told["rounds"],
-            server_memory=told["memory"],
-            node_memory=max(int(file.read_text(encoding="utf-8")) for file in out.glob("node-*")),
-            up=sum(up for up, _ in moved) if moved else None,
-            down=sum(down for _, down in moved) if moved else None,
-        )
+        return done.stdout
 
     def _coordinator(self) -> dict[str, str]:
         """The settings of our coordinator, which stands behind a relay."""
