@@ -26,6 +26,10 @@ PROGRAMS = Path(sys.executable).parent
 START = 60.0
 """Seconds in which a SuperLink must listen."""
 
+TRIES = 3
+RAY_IS_LATE = "The current node timed out during startup"
+"""What Ray says where it has not started within 30 s, as on a machine that is busy: then it is tried again."""
+
 PYPROJECT = """\
 [project]
 name = "flowerbench"
@@ -170,14 +174,17 @@ class Federation:
                 "--federation-config",
                 f"num-supernodes={self._nodes} client-resources-num-cpus=1 init-args-num-cpus={cores}",
             ]
-        done = subprocess.run(
-            words,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        for _ in range(TRIES):
+            done = subprocess.run(
+                words,
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            if RAY_IS_LATE not in done.stdout:
+                break
         return done.stdout
 
     def _coordinator(self) -> dict[str, str]:
