@@ -28,7 +28,7 @@ START = 60.0
 
 TRIES = 3
 RAY_IS_LATE = "The current node timed out during startup"
-"""What Ray says where it has not started within 30 s, as on a machine that is busy: then it is tried again."""
+"""What Ray says where it has not started within 30 s, as on a busy machine: then it is tried again."""
 
 PYPROJECT = """\
 [project]
