@@ -14,6 +14,7 @@ from typing import Any
 from benches.flower_app import work
 from benches.flower_deployment import Federation, Ran, deployment, simulation
 from benches.rows import Row
+from blindsum.cli.flags import named_as_flags
 from blindsum.errors import BlindsumError, ConfigError
 from blindsum.flower.settings import RunSettings
 
@@ -217,7 +218,8 @@ def check(settings: Settings) -> None:
     for dim in settings.dims:
         if dim < 1:
             raise ConfigError("--dim", f"1 <= {dim} must hold for each length")
-        RunSettings(protocol=settings.protocol).spec("bench", dim, settings.nodes)
+        with named_as_flags("protocol"):
+            RunSettings(protocol=settings.protocol).spec("bench", dim, settings.nodes)
 
 
 def _check_names(option: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:

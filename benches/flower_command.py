@@ -64,8 +64,8 @@ def run(options: argparse.Namespace) -> int:
 
     settings = _settings(options)
     flower.check(settings)
-    need("bench flower")
     check_file("--markdown", options.markdown)
+    need("blindsum bench flower")
     origin = Run.begin(["blindsum", "bench", "flower", *_words(options)])
     found = flower.Measured(settings)
     _work(options, list(flower.steps(settings, found)))
