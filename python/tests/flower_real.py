@@ -131,6 +131,12 @@ def test_clipping_at_the_nodes_comes_before_the_sum(federation):
     assert np.allclose(flat(result.arrays), flat(wanted.arrays), atol=2 * bound())
 
 
+@pytest.mark.parametrize("settings", [{"protocol": "pss-malicious", "max_weight": 1}, {"min_parties": 6}])
+def test_jobs_that_need_more_than_four_nodes_are_no_error_before_any_are_known(federation, settings):
+    inner = Threads(client_app([]), federation.nodes(1))
+    blindsum.flower.SecureGrid(inner, {}, strategy=averaged(), **federation.server | settings).close()
+
+
 # Protocols and replies
 
 

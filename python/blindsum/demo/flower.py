@@ -27,6 +27,9 @@ Array = reference.Array
 NAMES = ("hidden.weight", "hidden.bias", "output.weight", "output.bias")
 """The arrays of the model, in the order of :data:`blindsum.demo.network.SHAPES`."""
 
+RAY_TRIES = 3
+"""How often Ray is started before the demonstration gives up."""
+
 PATIENCE = 300.0
 """Seconds for which the strategy waits for the nodes of a round."""
 
@@ -290,22 +293,28 @@ def _start_ray(nodes: int) -> None:
     import ray
 
     paths = [str(Path(blindsum.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    try:
-        # It warns of its own future.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ray.init(
-                num_cpus=min(os.cpu_count() or 1, nodes),
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level="ERROR",
-                runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, paths))}},
-            )
-    except Exception as error:
-        raise BlindsumError(
-            f"Ray, which runs the nodes of Flower's simulation, did not start: {error} Try again when this "
-            "machine has less to do"
-        ) from error
+    for attempt in range(1, RAY_TRIES + 1):
+        try:
+            # It warns of its own future.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ray.init(
+                    num_cpus=min(os.cpu_count() or 1, nodes),
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                    runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, paths))}},
+                )
+        except Exception as error:
+            # It gives itself 30 s, too few on a machine that is busy.
+            ray.shutdown()
+            if attempt == RAY_TRIES:
+                raise BlindsumError(
+                    f"Ray, which runs the nodes of Flower's simulation, did not start: {error} Try again "
+                    "when this machine has less to do"
+                ) from error
+        else:
+            return
 
 
 def _client_app(settings: Settings, weighted: bool, mods: list[Any]) -> Any:

@@ -25,6 +25,9 @@ from blindsum.flower.settings import RunSettings, check_job, check_nodes
 from blindsum.flower.texts import DIRECT, ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
 from blindsum.spec import JobSpec
 
+MANY = 100
+"""Nodes with which every protocol works."""
+
 LONGEST = 24 * 3600.0
 """Seconds that a round may take where the strategy sets no timeout."""
 
@@ -90,7 +93,9 @@ class SecureGrid:
         if self._template is not None:
             check_job(self._template, self._transport)
         else:
-            check_job(self._settings.spec("flower", 1, 4), self._transport)
+            # How many nodes a round has is not known yet; protocols need different numbers of them.
+            parties = max(MANY, self._settings.min_parties)
+            check_job(self._settings.spec("flower", 1, parties), self._transport)
         self._step = 0
         self._dropped = set[str]()
         self._rounds: Rounds | None = None
