@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from blindsum import checks
-from blindsum.errors import BlindsumError, ConfigError, IdentityError, InputError
+from blindsum.errors import BlindsumError, ConfigError, IdentityError, InputError, SpecError
 from blindsum.flower import simulated, strategies
 from blindsum.flower.direct import Identity, Rounds, Sum
 from blindsum.flower.enrolment import RunAuthority, check_spec
@@ -93,9 +93,8 @@ class SecureGrid:
         if self._template is not None:
             check_job(self._template, self._transport)
         else:
-            # How many nodes a round has is not known yet; protocols need different numbers of them.
-            parties = max(MANY, self._settings.min_parties)
-            check_job(self._settings.spec("flower", 1, parties), self._transport)
+            _check_early(self._settings)
+            check_job(JobSpec(protocol=self._settings.protocol, parties=MANY, dim=1), self._transport)
         self._step = 0
         self._dropped = set[str]()
         self._rounds: Rounds | None = None
@@ -385,6 +384,16 @@ class SecureGrid:
             Message(RecordDict(shared | {"metrics": MetricRecord(metrics)}), reply_to=message)
             for message in messages[:count]
         ]
+
+
+def _check_early(settings: RunSettings) -> None:
+    """Refuse settings that break a rule with any number of nodes, before it is known how many there are."""
+    try:
+        settings.spec("flower", 1, max(MANY, settings.min_parties))
+    except SpecError as error:
+        # The first round says whether its nodes suffice.
+        if error.field not in ("parties", "min_parties"):
+            raise
 
 
 def _configuration(job: object) -> Mapping[str, object]:
