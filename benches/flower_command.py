@@ -68,14 +68,18 @@ def run(options: argparse.Namespace) -> int:
     need("blindsum bench flower")
     origin = Run.begin(["blindsum", "bench", "flower", *_words(options)])
     found = flower.Measured(settings)
-    _work(options, list(flower.steps(settings, found)))
+
+    def write() -> None:
+        """Write the page, after each part: the next one may fail."""
+        if options.markdown:
+            page = Path(options.markdown)
+            page.write_text(_markdown(found, listed(origin.row), version()), encoding="utf-8")
+            for table in flower_page.tables(found):
+                if table.file:
+                    page.with_name(table.file).write_text(table.csv, encoding="utf-8")
+
+    _work(options, list(flower.steps(settings, found)), write)
     facts = {"machine": machine(), "origin": origin.row, "flwr": version()}
-    if options.markdown:
-        page = Path(options.markdown)
-        page.write_text(_markdown(found, listed(origin.row), version()), encoding="utf-8")
-        for table in flower_page.tables(found):
-            if table.file:
-                page.with_name(table.file).write_text(table.csv, encoding="utf-8")
     if options.json:
         print(json.dumps({**facts, **found.to_dict()}))
         return EXIT_SUM
@@ -121,8 +125,9 @@ def _words(options: argparse.Namespace) -> list[str]:
 def _work(
     options: argparse.Namespace,
     steps: Iterable[tuple[str, Callable[[Callable[[str], object]], None]]],
+    write: Callable[[], None],
 ) -> None:
-    """Do all that is to be measured, and show how far it is."""
+    """Do all that is to be measured, show how far it is, and write down each part."""
     work = list(steps)
     with sigterm_interrupts(), console.progress("measuring", len(work), quiet=options.json) as bar:
         for done, (name, step) in enumerate(work):
@@ -132,6 +137,7 @@ def _work(
                 bar.update(done, f"{name}: {text}")
 
             step(on_text)
+            write()
 
 
 def _markdown(found: Measured, origin: str, flwr: str) -> str:

@@ -475,6 +475,7 @@ EXECUTED = {
     "python nets",
     # By flower_real.py, where flwr is.
     "python flower",
+    "python flower-secagg",
     "sh flower",
     "toml job",
     "toml rule",
