@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +13,17 @@ from benches.flower import PEER, PLAIN, Settings
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def environment():
+    """That of a command: the package under test, also where it is not installed."""
+    paths = [str(ROOT / "python"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 def command(*words):
     """The exit status of a command and what it printed."""
-    paths = [str(ROOT / "python"), str(ROOT), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         [sys.executable, "-m", "blindsum", *words],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -47,6 +53,16 @@ def test_a_demonstration_in_flower_as_json_where_nodes_weigh_alike():
     assert not report["weighted"]
     assert [one["number"] for one in report["rounds"]] == [1]
     assert report["rounds"][0]["deviation"] <= report["bound"]
+
+
+def test_a_demonstration_in_flower_is_interrupted():
+    words = [sys.executable, "-m", "blindsum", "demo", "--flower", "--parties", "4", "--rounds", "5000"]
+    with subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        assert any("secagg+ round" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert "Traceback" not in said
 
 
 def test_a_small_bench(tmp_path):

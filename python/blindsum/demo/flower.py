@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -247,7 +251,7 @@ def _simulate(settings: Settings, weighted: bool, secure: dict[str, object] | No
 
     from blindsum.flower import SecureGrid, mod
 
-    server = ServerApp()
+    server, over = ServerApp(), threading.Event()
 
     @server.main()  # type: ignore[untyped-decorator]
     def main(grid: Any, _context: Any) -> None:
@@ -259,6 +263,7 @@ def _simulate(settings: Settings, weighted: bool, secure: dict[str, object] | No
             "timeout": PATIENCE,
             "evaluate_fn": rounds.evaluate,
         }
+        _end_with(grid, over)
         try:
             if secure is None:
                 strategy.start(grid=grid, **started)
@@ -272,20 +277,60 @@ def _simulate(settings: Settings, weighted: bool, secure: dict[str, object] | No
     logging.getLogger("flwr").setLevel(logging.CRITICAL)
     _start_ray(settings.parties)
     try:
-        run_simulation(
-            server_app=server,
-            client_app=_client_app(settings, weighted, [] if secure is None else [mod()]),
-            num_supernodes=settings.parties,
-            backend_config={"client_resources": {"num_cpus": 1}},
-        )
+        with _interrupts(over):
+            run_simulation(
+                server_app=server,
+                client_app=_client_app(settings, weighted, [] if secure is None else [mod()]),
+                num_supernodes=settings.parties,
+                backend_config={"client_resources": {"num_cpus": 1}},
+            )
     except RuntimeError as error:
         raise BlindsumError(f"Flower's simulation failed: {error}") from error
+    finally:
+        over.set()
     if rounds.error is not None:
         raise rounds.error
     if len(rounds.models) <= settings.rounds:
         raise BlindsumError(
             f"Flower's simulation ended after {max(len(rounds.models) - 1, 0)} of {settings.rounds} rounds"
         )
+
+
+@contextmanager
+def _interrupts(over: threading.Event) -> Iterator[None]:
+    """Let a signal end the strategy, and raise ``KeyboardInterrupt`` when the simulation has ended with it.
+
+    Flower's simulation does not end where an exception of a signal comes into it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        seen.append(number)
+        over.set()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if seen:
+            raise KeyboardInterrupt
+
+
+def _end_with(grid: Any, over: threading.Event) -> None:
+    """Let a strategy that waits for replies end with the simulation, also with one that is interrupted."""
+    pull = grid.pull_messages
+
+    def pull_messages(message_ids: Any) -> Any:
+        if over.is_set():
+            raise BlindsumError("Flower's simulation has ended")
+        return pull(message_ids)
+
+    grid.pull_messages = pull_messages
 
 
 def _start_ray(nodes: int) -> None:
