@@ -131,14 +131,15 @@ class Loss:
 
     Attributes
     ----------
-    way, stage : str
-        The label of the way; where the node is lost.
+    where, way, stage : str
+        A key of :data:`WHERE`; the label of the way; where the node is lost.
     seconds : float
         Of the round.
     survivors : int
         Nodes in the sum; 0: it has none.
     """
 
+    where: str
     way: str
     stage: str
     seconds: float
@@ -248,12 +249,16 @@ def steps(settings: Settings, found: Measured) -> Iterator[tuple[str, Callable[[
     """What there is to do, in parts that each start processes of their own."""
     for where in settings.where:
         yield where, partial(_measure_at, where, settings, found)
-    if settings.losses and "deployment" in settings.where:
-        yield "a node is lost", lambda on_text: found.losses.extend(measure_losses(settings, on_text))
+    for where in settings.where if settings.losses else ():
+        yield f"{where}, a node is lost", partial(_lose_at, where, settings, found)
 
 
 def _measure_at(where: str, settings: Settings, found: Measured, on_text: OnText) -> None:
     found.costs.extend(measure(settings, where, on_text))
+
+
+def _lose_at(where: str, settings: Settings, found: Measured, on_text: OnText) -> None:
+    found.losses.extend(measure_losses(settings, where, on_text))
 
 
 def measure(settings: Settings, where: str, on_text: OnText) -> list[Cost]:
@@ -309,8 +314,13 @@ def _cost(where: str, label: str, dim: int, runs: list[Ran], nodes: int) -> Cost
     )
 
 
-def stages_of(way: Way) -> tuple[str, ...]:
-    """Where a node is lost, in a round each; the first round loses nobody."""
+def stages_of(way: Way, where: str) -> tuple[str, ...]:
+    """Where a node is lost, in a round each; the first round loses nobody.
+
+    Nodes of a simulation share a process, so none of them is killed, and ours reply without a protocol.
+    """
+    if where == "simulation":
+        return (work.NOBODY, *(work.PEER_STAGES if way.how == work.PEER else ("training raises",)))
     if way.how == work.PLAIN:
         return (work.NOBODY, "training raises", work.KILLED)
     if way.how == work.PEER:
@@ -320,8 +330,8 @@ def stages_of(way: Way) -> tuple[str, ...]:
     return (work.NOBODY, *work.OUR_STAGES, work.KILLED)
 
 
-def measure_losses(settings: Settings, on_text: OnText) -> list[Loss]:
-    """Run each way in a deployment, and lose a node in another stage of each round.
+def measure_losses(settings: Settings, where: str, on_text: OnText) -> list[Loss]:
+    """Run each way at a place, and lose a node in another stage of each round.
 
     Raises
     ------
@@ -332,16 +342,16 @@ def measure_losses(settings: Settings, on_text: OnText) -> list[Loss]:
     nodes = min(settings.nodes, LOSS_NODES)
     with (
         tempfile.TemporaryDirectory(prefix="blindsum-bench-") as folder,
-        deployment(Path(folder), nodes) as federation,
+        WHERE[where](Path(folder), nodes) as federation,
     ):
-        for way in ways(settings, "deployment"):
+        for way in ways(settings, where):
             on_text(way.label)
-            stages = stages_of(way)
+            stages = stages_of(way, where)
             ran = federation.run(
                 way.how, len(stages), settings.dims[0], lost=",".join(stages), **way.settings
             )
             losses += [
-                Loss(way.label, stage, one["seconds"], one["survivors"])
+                Loss(where, way.label, stage, one["seconds"], one["survivors"])
                 for stage, one in zip(stages, ran.rounds, strict=True)
             ]
     return losses

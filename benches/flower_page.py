@@ -70,11 +70,12 @@ def _costs(where: str, costs: list[Cost], found: Measured) -> Table:
 
 def _losses(found: Measured) -> Table:
     rows = [
-        [loss.way, loss.stage.replace("_", " "), _what(loss), f"{loss.seconds:.2f}"] for loss in found.losses
+        [f"{loss.where}, {loss.way}", loss.stage.replace("_", " "), _what(loss), f"{loss.seconds:.2f}"]
+        for loss in found.losses
     ]
     nodes = min(found.settings.nodes, LOSS_NODES)
     note = (
-        f"{nodes} nodes × {found.settings.dims[0]:,} coordinates in a deployment, a run for each way. One "
+        f"{nodes} nodes × {found.settings.dims[0]:,} coordinates, a run for each way. One "
         "node is lost in each round but the first, in another stage. It replies with an error, except where "
         "it is killed: then its process ends in training, and Flower notices that a minute later. "
         f"Stages of {PEER} have the names that it gives them, and it has reconstruction_threshold = 0.5."

@@ -34,7 +34,10 @@ def measured():
         cost("secagg+", [9.0, 0.2, 0.2], "simulation", up=None, down=None),
         cost(PEER, [9.0, 0.4, 0.4], "simulation", up=None, down=None),
     ]
-    found.losses = [Loss("secagg+, direct", "training raises", 2.0, 4), Loss(PEER, "share_keys", 6.0, 0)]
+    found.losses = [
+        Loss("deployment", "secagg+, direct", "training raises", 2.0, 4),
+        Loss("simulation", PEER, "share_keys", 6.0, 0),
+    ]
     return found
 
 
@@ -95,11 +98,12 @@ def test_updates_are_known_and_their_mean_is_weighted():
 def test_stages_of_losses_begin_with_none():
     ways = flower.ways(Settings(transports=("direct", "messages")), "deployment")
     for way in ways:
-        stages = flower.stages_of(way)
+        stages = flower.stages_of(way, "deployment")
         assert stages[0] == work.NOBODY
         assert stages[-1] == work.KILLED
-    assert "after its upload" in flower.stages_of(ways[1])
-    assert "after its upload" not in flower.stages_of(ways[2])
+        assert work.KILLED not in flower.stages_of(way, "simulation")
+    assert "after its upload" in flower.stages_of(ways[1], "deployment")
+    assert "after its upload" not in flower.stages_of(ways[2], "deployment")
 
 
 def test_a_relay_counts_what_goes_through_it():
