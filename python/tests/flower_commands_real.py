@@ -9,7 +9,6 @@ from pathlib import Path
 
 from benches import flower
 from benches.flower import PEER, PLAIN, Settings
-from benches.flower_app import work
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -95,10 +94,3 @@ def test_a_node_is_lost_in_each_stage_and_the_others_have_their_sum(monkeypatch)
         "after its upload": 4,
         "killed in training": 3,
     }
-
-
-def test_flwrs_secagg_loses_rounds_that_ours_do_not():
-    losses = flower.measure_losses(Settings(nodes=5, dims=(1000,)), "simulation", lambda _text: None)
-    found = {(loss.way, loss.stage): loss.survivors for loss in losses}
-    assert found["secagg+", "training raises"] == 4
-    assert [found[PEER, stage] for stage in work.PEER_STAGES] == [0, 0, 4, 5]

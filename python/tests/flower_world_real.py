@@ -68,7 +68,10 @@ class Threads(Grid):
         node = message.metadata.dst_node_id
         # As over a network: the node has a content of its own.
         copied = RecordDict(dict(message.content))
-        own = Message(copied, dst_node_id=node, message_type=message.metadata.message_type)
+        metadata = message.metadata
+        own = Message(
+            copied, dst_node_id=node, message_type=metadata.message_type, group_id=metadata.group_id
+        )
         own.metadata.__dict__["_message_id"] = identifier
         try:
             reply = self.app(own, self.contexts[node])
