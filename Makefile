@@ -104,10 +104,11 @@ nets: .state/debug ## The nets of the papers, with torch and torchvision; instal
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra vision
 	$(BIN)/python -m pytest python/tests/nets_real.py -n $(JOBS)
 
-torch: .state/debug ## Networks of PyTorch as vectors and in jobs, and their examples; installs torch, 5 GB with CUDA on Linux
+torch: .state/debug ## Networks of PyTorch as vectors, in jobs and in Flower; installs torch, 5 GB with CUDA on Linux
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
-		--group dev --group adapters --extra demo --extra torch
-	$(BIN)/python -m pytest python/tests/torch_real.py python/tests/nets_job_real.py python/tests/llm_real.py
+		--group dev --group adapters --extra demo --extra torch --extra flower
+	$(BIN)/python -m pytest -W ignore::DeprecationWarning \
+		python/tests/torch_real.py python/tests/nets_job_real.py python/tests/llm_real.py python/tests/torch_flower_real.py
 
 # Libraries of Flower warn of each other's deprecations.
 flower: .state/debug ## Flower apps in one process, in its simulation, and in a deployment over TLS; installs flwr with ray

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benches import flower_command
 from benches.provenance import Run, listed
 from benches.timers import timed
 from blindsum.cli import EXIT_SUM, console
@@ -38,6 +39,7 @@ examples:
   blindsum bench pss-malicious --markdown docs/benchmarks/pss-malicious.md
   blindsum bench flashe --markdown docs/benchmarks/flashe.md
   blindsum bench paillier --markdown docs/benchmarks/paillier.md
+  blindsum bench flower --markdown docs/benchmarks/flower.md
 
 Build with `make bench` (release profile): other builds are several times slower.
 """
@@ -99,6 +101,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     paillier.add_argument("--markdown", type=named, metavar="FILE", help="write the tables into this file")
     paillier.add_argument("--json", action="store_true", help="print one JSON object")
     paillier.set_defaults(run=_paillier)
+
+    flower_command.add(actions)
 
 
 def _rounds(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from flower_world_real import ANY, Federation, Threads, client_app, flat
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.client import NumPyClient
 from flwr.clientapp import ClientApp
 from flwr.clientapp.mod import fixedclipping_mod
 from flwr.common.config import parse_config_args
@@ -130,6 +131,12 @@ def test_clipping_at_the_nodes_comes_before_the_sum(federation):
     result, _ = securely(federation, strategy(), app=app)
     wanted = plainly(strategy(), mods=[fixedclipping_mod], names=names)
     assert np.allclose(flat(result.arrays), flat(wanted.arrays), atol=2 * bound())
+
+
+@pytest.mark.parametrize("settings", [{"protocol": "pss-malicious", "max_weight": 1}, {"min_parties": 6}])
+def test_jobs_that_need_more_than_four_nodes_are_no_error_before_any_are_known(federation, settings):
+    inner = Threads(client_app([]), federation.nodes(1))
+    blindsum.flower.SecureGrid(inner, {}, strategy=averaged(), **federation.server | settings).close()
 
 
 # Protocols and replies
@@ -396,6 +403,35 @@ def test_the_two_lines_of_the_page_run(federation):
     context = Context(1, 1, {}, RecordDict(), settings)
     names |= {"grid": inner, "context": context, "strategy": averaged(), "arrays": world.arrays()}
     exec(server, names)
+    assert len(inner.sent) == 12
+
+
+class MyClient(NumPyClient):
+    """Stands for the NumPyClient of a user of flwr's SecAgg+."""
+
+    def __init__(self, context):
+        self._node = context.node_id
+
+    def fit(self, parameters, config):
+        assert config == {}
+        return [one + np.float32(0.01 * (self._node - 99)) for one in parameters], self._node - 99, {}
+
+
+def test_the_way_of_the_page_from_flwrs_secagg_runs(federation):
+    client, server = blocks("python flower-secagg")
+    names = {"blindsum": blindsum, "ClientApp": ClientApp, "MyClient": MyClient, "Message": Message}
+    names |= {"ArrayRecord": ArrayRecord, "MetricRecord": MetricRecord, "RecordDict": RecordDict}
+    exec(client, names)
+    inner = Threads(names["app"], federation.nodes(4))
+    settings = {f"blindsum-{key.replace('_', '-')}": value for key, value in federation.server.items()}
+    context = Context(1, 1, {}, RecordDict(), settings)
+    parameters = [np.zeros((3, 2), np.float32), np.zeros(4, np.float32)]
+    names |= {"grid": inner, "context": context, "FedAvg": strategies.FedAvg, "parameters": parameters}
+    exec(server, names)
+    # Nodes change by 0.01, 0.02, …, and weigh 1, 2, ….
+    wanted = 3 * sum(0.01 * n * n for n in range(1, 5)) / 10
+    for array in names["result"].arrays.to_numpy_ndarrays():
+        assert np.allclose(array, wanted, atol=1e-5)
     assert len(inner.sent) == 12
 
 

@@ -140,6 +140,59 @@ def test_a_demonstration_says_first_what_is_missing(monkeypatch, tmp_path, capsy
     assert began == []
 
 
+@covers("demo")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--no-kill"], "--no-kill: cannot be given beside --flower"),
+        (["--out", "x"], "--out: cannot be given beside --flower"),
+        (["--parties", "2"], "--parties: 3 <= parties = 2"),
+        (["--rounds", "0"], "--rounds: 1 <= rounds = 0"),
+        (["--protocol", "flashe"], "--protocol: flashe hides sums from the server"),
+        (["--protocol", "nothing"], "--protocol: must be one of"),
+    ],
+)
+def test_a_demonstration_in_flower_refuses_what_it_has_not(words, said, capsys):
+    assert status_of("demo", "--flower", *words) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("absent", ["flwr", "ray"])
+@pytest.mark.parametrize("words", [["demo", "--flower"], ["bench", "flower"]])
+def test_commands_that_run_flower_say_how_to_install_it(words, absent, monkeypatch, capsys):
+    monkeypatch.setattr("blindsum.flower.installed.find_spec", lambda name: None if name == absent else name)
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
+    assert status_of(*words) == 1
+    err = " ".join(capsys.readouterr().err.split())
+    assert f"needs {absent}, which is not installed in this environment of Python" in err
+    assert "pip install 'blindsum[flower]'" in err
+
+
+@covers("bench flower")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--nodes", "2"], "--nodes: 3 <= 2"),
+        (["--rounds", "0"], "--rounds: 1 <= 0"),
+        (["--turns", "0"], "--turns: 1 <= 0"),
+        (["--dim", "many"], "--dim: 'many' must be a number"),
+        (["--dim", "1000,0"], "--dim: 1 <= 0"),
+        (["--where", "moon"], "--where: 'moon' must be one of deployment, simulation"),
+        (["--transport", "pigeon"], "--transport: 'pigeon' must be one of direct"),
+        (["--protocol", "nothing"], "--protocol: must be one of"),
+        (["--markdown", "nowhere/page.md"], "there is no folder nowhere"),
+    ],
+)
+def test_a_bench_of_flower_refuses_what_cannot_be_measured(words, said, monkeypatch, capsys):
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
+    assert status_of("bench", "flower", *words) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
 @covers("train")
 @pytest.mark.parametrize("protocol", bs.protocols())
 def test_a_model_of_a_user_is_trained_with_every_protocol(protocol, tmp_path, monkeypatch, capsys):

@@ -489,6 +489,7 @@ EXECUTED = {
     "python nets",
     # By flower_real.py, where flwr is.
     "python flower",
+    "python flower-secagg",
     "sh flower",
     # By nvflare_real.py and openfl_real.py, where nvflare and openfl are.
     "python nvflare job",

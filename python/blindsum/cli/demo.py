@@ -21,6 +21,10 @@ examples:
   blindsum demo --parties 12 --rounds 10 --no-kill
   blindsum demo --protocol plain --json
   blindsum demo --protocol flashe
+  blindsum demo --flower --rounds 5                     # an app of Flower; needs blindsum[flower]
+
+With --flower the nodes are those of Flower's simulation, Flower's FedAvg averages, and the same app runs
+without Blindsum after it. Options that go with it: --protocol, --parties, --rounds, --seed, --json.
 """
 
 
@@ -39,26 +43,30 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=20, metavar="R", help="default 20")
     parser.add_argument("--seed", type=int, default=7, help="of data and training (default 7)")
     parser.add_argument("--no-kill", dest="kill", action="store_false", help="kill nobody")
-    parser.add_argument(
-        "--out", default="blindsum-demo", type=named, metavar="DIR", help="folder of the plot"
-    )
+    parser.add_argument("--out", type=named, metavar="DIR", help="folder of the plot (default blindsum-demo)")
+    parser.add_argument("--flower", action="store_true", help="an app of Flower, in Flower's simulation")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Demonstrate and report."""
+    if options.flower:
+        from blindsum.cli import demo_flower
+
+        return demo_flower.run(options)
     from blindsum.demo import run as demo
     from blindsum.demo.plot import check_plots, plot
 
     settings = demo.Settings(options.protocol, options.parties, options.rounds, options.kill, options.seed)
     title = f"{settings.protocol}, {counted(settings.parties, 'party')}"
-    check_folder("--out", options.out)
+    out = options.out or "blindsum-demo"
+    check_folder("--out", out)
     check_plots()
     with sigterm_interrupts(), console.progress(title, settings.rounds, quiet=options.json) as bar:
         bar.update(0, "starting processes")
         result = demo.run(settings, lambda status: bar.update(*_progress(status, settings.parties)))
-    folder = Path(options.out)
+    folder = Path(out)
     picture = folder / "demo.png"
     plot(result, picture)
     report = {**result.to_dict(), "plot": str(picture)}

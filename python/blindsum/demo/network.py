@@ -28,7 +28,7 @@ def initial_model(seed: int) -> Array:
 
 def accuracy(model: Array, images: Array, labels: NDArray[np.int64]) -> float:
     """Fraction of images, shape ``(n, 64)``, that are classified rightly."""
-    _, logits = _forward(_layers(model), images)
+    _, logits = _forward(layers_of(model), images)
     return float((logits.argmax(axis=1) == labels).mean())
 
 
@@ -44,7 +44,7 @@ def local_update(model: Array, images: Array, labels: NDArray[np.int64], seed: l
 
 
 def _gradient(model: Array, images: Array, labels: NDArray[np.int64]) -> Array:
-    layers = _layers(model)
+    layers = layers_of(model)
     hidden, logits = _forward(layers, images)
     scores = np.exp(logits - logits.max(axis=1, keepdims=True))
     error = scores / scores.sum(axis=1, keepdims=True)
@@ -60,7 +60,8 @@ def _forward(layers: list[Array], images: Array) -> tuple[Array, Array]:
     return hidden, hidden @ layers[2] + layers[3]
 
 
-def _layers(model: Array) -> list[Array]:
+def layers_of(model: Array) -> list[Array]:
+    """The weights of a model by layer, of the shapes in :data:`SHAPES`; they share its memory."""
     ends = np.cumsum([np.prod(shape) for shape in SHAPES])
     parts = np.split(model, ends[:-1])
     return [part.reshape(shape) for part, shape in zip(parts, SHAPES, strict=True)]

@@ -24,7 +24,7 @@ from blindsum.flower.records import (
 )
 from blindsum.flower.refusals import foreign
 from blindsum.flower.replies import MOST_KNOWN, NodeReply, agreeing, clean, read, refuse
-from blindsum.flower.settings import RunSettings, check_job, check_nodes
+from blindsum.flower.settings import MANY, RunSettings, check_early, check_job, check_nodes
 from blindsum.flower.standing import StandingRounds
 from blindsum.flower.texts import DIRECT, ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
 from blindsum.spec import JobSpec
@@ -112,7 +112,8 @@ class SecureGrid:
         if self._template is not None:
             check_job(self._template, self._transport)
         else:
-            check_job(self._settings.spec("flower", 1, 4), self._transport)
+            check_early(self._settings)
+            check_job(JobSpec(protocol=self._settings.protocol, parties=MANY, dim=1), self._transport)
         self._step = 0
         self._dropped = set[str]()
         self._parties = dict[int, str]()

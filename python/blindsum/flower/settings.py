@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blindsum import checks
-from blindsum.errors import ConfigError
+from blindsum.errors import ConfigError, SpecError
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.texts import MEAN, ONE
 from blindsum.options import Quantised
@@ -32,6 +32,9 @@ ARRAYS = "blindsum-policy-arrays"
 
 REPEATS = "blindsum-policy-repeats"
 """Lets the node give updates of one model to several cohorts (:mod:`blindsum.flower.trained`)."""
+
+MANY = 100
+"""Nodes with which every protocol works."""
 
 MIN_NODES = 3
 """Fewest nodes of a sum: in a sum of two each node learns the other's update."""
@@ -386,6 +389,22 @@ class RunSettings:
                 raise ConfigError("blindsum-metrics", rule) from None
             found.append(Metric(name, low, high))
         return tuple(found)
+
+
+def check_early(settings: RunSettings) -> None:
+    """Refuse settings that break a rule with any number of nodes, before it is known how many there are.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        Such a setting.
+    """
+    try:
+        settings.spec("flower", 1, max(MANY, settings.min_parties))
+    except SpecError as error:
+        # The first round says whether its nodes suffice.
+        if error.field not in ("parties", "min_parties"):
+            raise
 
 
 def check_nodes(nodes: int, protocol: str) -> None:

@@ -1,0 +1,1 @@
+"""A CNN in a federation."""
