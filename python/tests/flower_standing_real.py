@@ -80,7 +80,7 @@ def test_runs_one_after_the_other_use_one_job(place, operator, tmp_path):
 def test_a_node_that_fails_is_left_out_and_nodes_that_are_not_sampled_stay_away(
     place, operator, tmp_path, caplog
 ):
-    caplog.set_level(logging.WARNING)
+    caplog.set_level(logging.INFO)
 
     def fail(node, number):
         if (node, number) == (101, 2):

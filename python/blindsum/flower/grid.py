@@ -14,6 +14,7 @@ from blindsum.flower import contents, simulated, strategies
 from blindsum.flower.direct import Identity, Rounds, Sum
 from blindsum.flower.enrolment import RunAuthority, check_spec, node_name
 from blindsum.flower.exchange import SHORT_POLL, Replies, exchange
+from blindsum.flower.fixed import FixedArrays
 from blindsum.flower.records import (
     ModelArrays,
     mean_content,
@@ -117,6 +118,7 @@ class SecureGrid:
         self._step = 0
         self._dropped = set[str]()
         self._parties = dict[int, str]()
+        self._fixed = FixedArrays()
         self._rounds: Rounds | None = None
         self._authority: RunAuthority | None = None
         self._standing: StandingRounds | None = None
@@ -212,6 +214,7 @@ class SecureGrid:
             clean(reply for reply in passed if reply.has_error())
             return passed
         self._step += 1
+        sent = self._fixed.restored(sent)
         contents.check_same(sent)
         key, record = only_arrays(sent[0].content, "the train message")
         arrays = ModelArrays(record)
