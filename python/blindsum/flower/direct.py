@@ -178,6 +178,8 @@ class Rounds:
             if len(parties) < spec.least_roster:
                 came = f"{len(parties)} of {spec.parties}"
                 self._why = f"too few nodes came: {came}, and a round needs {spec.least_roster}"
+                # Those that came would wait for a coordinator that comes again.
+                coordinator.end(self._why)
                 return
             self.began = True
             self._found = coordinator.begin(parties).result()
@@ -385,9 +387,7 @@ class _Waiting:
         if self._error is not None:
             raise self._error
         if self._found is None:
-            raise NetworkError(
-                "the job is over: the other nodes went on without this one, which was too late"
-            )
+            raise NetworkError("the job is over: too few nodes came, or the others went on without this one")
         return self._found
 
     def sit_out(self) -> None:
