@@ -29,6 +29,7 @@ impl Scene {
     pub fn call(&mut self, tag: Option<u64>, parties: &[usize]) -> Result<CallId, CallError> {
         let call = Call {
             tag,
+            about: None,
             parties: parties.iter().map(|i| format!("party-{i}")).collect(),
             model: None,
             join_within: None,

@@ -299,6 +299,7 @@ fn the_hosts_deadline_and_its_word_end_a_round() {
     scene.connect_all();
     let call = Call {
         tag: None,
+        about: None,
         parties: names(&[0, 1]),
         model: None,
         join_within: Some(3.0),
@@ -353,6 +354,7 @@ fn calls_that_cannot_be_are_refused_and_nothing_changes() {
     let call = |change: fn(&mut Call)| {
         let mut call = Call {
             tag: None,
+            about: None,
             parties: names(&[0, 1]),
             model: None,
             join_within: None,
@@ -417,6 +419,7 @@ fn the_model_of_a_round_may_come_from_the_host() {
     scene.connect_all();
     let call = Call {
         tag: None,
+        about: None,
         parties: names(&[0, 1]),
         model: Some(vec![0.25f32; 4].into()),
         join_within: None,

@@ -16,7 +16,7 @@ use blindsum_job::server::{LinkId, Peer, Traffic};
 use blindsum_job::{Model, fingerprint, result_name};
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, Job, KnownServers, MemoryVault, Message, PartyId,
-    Round, nonce_commitment,
+    Round, Tag, nonce_commitment,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -197,7 +197,7 @@ impl Party {
         let numbers = start.numbers.as_ref().unwrap().into();
         let hash = self.model.hash();
         let round = Round::told(job.clone(), start.round, roster, hash, numbers).unwrap();
-        let round = round.with_tag(start.tag);
+        let round = round.with_tag(Tag::read(start.tag, &start.about).unwrap());
         let round = Arc::new(round);
         let setup = ClientSetup {
             round: round.clone(),

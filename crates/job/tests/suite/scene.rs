@@ -360,8 +360,13 @@ impl Scene {
         match heard {
             Heard::Frame(Frame::RoundOffer(offer)) => {
                 let ready = self.parties[party].ready(&self.job, offer.round);
-                let tag = offer.tag;
-                self.frame(party, pb::Ready { tag, ..ready });
+                let (tag, about) = (offer.tag, offer.about);
+                let ready = pb::Ready {
+                    tag,
+                    about,
+                    ..ready
+                };
+                self.frame(party, ready);
             }
             Heard::Frame(Frame::RosterFixed(fixed)) => {
                 let opening = self.parties[party].open(&fixed);

@@ -81,7 +81,7 @@ impl Control {
 
     /// The coordinates of a job's vectors; none where there is no such job.
     pub(super) fn dim(&self, job: &str) -> Option<u64> {
-        Some(self.host()?.jobs.get(job)?.job.spec().dim as u64)
+        Some(self.host()?.jobs.get(job)?.job.spec().dim)
     }
 
     /// Whether exact sums of a job's integers are below 2^64.

@@ -7,7 +7,7 @@ use blindsum_job::calls::{Call, CallEnd, CallError};
 use blindsum_net::coordinator::JobConfig;
 use blindsum_net::party::{NextRound, Party};
 use blindsum_net::{JobError, NetError};
-use blindsum_protocol::{JobSpec, ModelUpdate, ProtocolName};
+use blindsum_protocol::{JobSpec, ModelUpdate, ProtocolName, Tag};
 
 use crate::common::{Pki, Running, config, party_config, spec};
 
@@ -17,6 +17,7 @@ const LONG: Duration = Duration::from_secs(60);
 fn call(tag: u64, parties: &[&str]) -> Call {
     Call {
         tag: Some(tag),
+        about: None,
         parties: parties.iter().map(|name| (*name).to_owned()).collect(),
         model: None,
         join_within: Some(60.0),
@@ -44,9 +45,13 @@ fn hosted(pki: &Pki) -> Running {
 
 /// Takes part in the round with this tag, in a process of its own as it were; or why not.
 fn take_part(party: &mut Party, tag: u64) -> Result<Reals, NetError> {
-    match party.wait_tag(Some(tag), LONG)? {
+    let wanted = Tag {
+        number: tag,
+        about: None,
+    };
+    match party.wait_tag(Some(wanted), LONG)? {
         NextRound::Round(mut round) => {
-            assert_eq!(round.tag(), Some(tag));
+            assert_eq!(round.tag(), Some(wanted));
             round.submit(vec![3.0f32; 5], 1)?;
             Ok(round.result()?.mean)
         }

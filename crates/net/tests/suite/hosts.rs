@@ -39,6 +39,7 @@ fn operator(pki: &Pki) -> Credentials {
 fn call(tag: u64) -> Call {
     Call {
         tag: Some(tag),
+        about: None,
         parties: vec!["hospital-a".into(), "hospital-b".into()],
         model: None,
         join_within: Some(60.0),
@@ -78,10 +79,10 @@ fn words_that_make_up_no_call_begin_nothing() {
     let failed = Word::Failed(HostFailed::default());
     let wrong: [&[Word]; 6] = [
         &[],
-        &[failed.clone()],
+        std::slice::from_ref(&failed),
         &[Word::Model(vec![0; 8])],
         // No model, one that ends early, one that is longer than it says.
-        &[begin(Some(40)), failed],
+        &[begin(Some(40)), failed.clone()],
         &[begin(Some(40)), Word::Model(vec![0; 16])],
         &[begin(Some(40)), Word::Model(vec![0; 48])],
     ];

@@ -286,6 +286,7 @@ impl Cast {
             numbers: None,
             terms: None,
             tag: None,
+            about: Vec::new(),
         }
     }
 }

@@ -234,6 +234,7 @@ impl Raw {
             key_id: key_id.map_or(Vec::new(), |key| key.to_vec()),
             lacks_model: false,
             tag: None,
+            about: Vec::new(),
         });
     }
 
