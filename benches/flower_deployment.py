@@ -23,7 +23,7 @@ from blindsum.errors import BlindsumError
 
 APP = Path(__file__).parent / "flower_app"
 PROGRAMS = Path(sys.executable).parent
-START = 60.0
+START = 300.0
 """Seconds in which a SuperLink must listen."""
 
 TRIES = 3
