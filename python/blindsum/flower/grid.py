@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from blindsum import checks
@@ -13,6 +14,7 @@ from blindsum.flower import simulated, strategies
 from blindsum.flower.direct import Identity, Rounds, Sum
 from blindsum.flower.enrolment import RunAuthority, check_spec
 from blindsum.flower.exchange import SHORT_POLL, Replies, exchange
+from blindsum.flower.message_rounds import MessageRounds
 from blindsum.flower.records import (
     ModelArrays,
     mean_content,
@@ -22,7 +24,7 @@ from blindsum.flower.records import (
     weight_of,
 )
 from blindsum.flower.settings import RunSettings, check_job, check_nodes
-from blindsum.flower.texts import DIRECT, ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
+from blindsum.flower.texts import DIRECT, ENROL, MEAN, MESSAGES, RECORD, SIMULATION, logger, warn_once
 from blindsum.spec import JobSpec
 
 LONGEST = 24 * 3600.0
@@ -93,7 +95,7 @@ class SecureGrid:
             check_job(self._settings.spec("flower", 1, 4), self._transport)
         self._step = 0
         self._dropped = set[str]()
-        self._rounds: Rounds | None = None
+        self._rounds: Rounds | MessageRounds | None = None
         self._authority: RunAuthority | None = None
 
     def __enter__(self) -> Self:
@@ -188,6 +190,8 @@ class SecureGrid:
         spec = self._spec(arrays.dim, len(sent), timeout)
         if self._transport == SIMULATION:
             replies, found = self._simulate(sent, arrays, spec, timeout)
+        elif self._transport == MESSAGES:
+            replies, found = self._sum_in_messages(sent, spec, timeout)
         else:
             replies, found = self._sum_directly(sent, spec, timeout)
         self._tell_dropped(replies)
@@ -259,9 +263,27 @@ class SecureGrid:
         finally:
             rounds.end()
 
+    def _sum_in_messages(
+        self, messages: list[Any], spec: JobSpec, timeout: float | None
+    ) -> tuple[Replies, Sum | str]:
+        """Run a round in Flower's own messages."""
+        end = time.monotonic() + min(timeout or LONGEST, LONGEST)
+        if not isinstance(self._rounds, MessageRounds):
+            self._rounds = MessageRounds(self._grid, self._settings)
+        rounds = self._rounds
+        if self._authority is None:
+            self._authority = rounds.authority(spec)
+        refused = self._enrol(messages, timeout, rounds.told)
+        sent = [message for message in messages if not self._lacks_certificate(message)]
+        told = {"weighted-by": self._weighted_by, **rounds.told}
+        certificates = {message.metadata.dst_node_id: self._certificate(message) for message in sent}
+        replies, found = rounds.run(sent, spec, self._step, told, certificates, end - time.monotonic())
+        replies.errors += refused
+        return replies, found
+
     def _coordinator(self, spec: JobSpec) -> Rounds:
         """The coordinator of this run."""
-        if self._rounds is None:
+        if not isinstance(self._rounds, Rounds):
             settings = self._settings
             if settings.coordinator_identity:
                 identity = Identity(
@@ -274,13 +296,15 @@ class SecureGrid:
             self._rounds = Rounds(identity, settings.listen, settings.url)
         return self._rounds
 
-    def _enrol(self, messages: list[Any], timeout: float | None) -> list[Any]:
+    def _enrol(
+        self, messages: list[Any], timeout: float | None, told: Mapping[str, str] = MappingProxyType({})
+    ) -> list[Any]:
         """Give nodes without one a certificate of the run, and give error replies of those that have none."""
         authority = self._authority
         new = [message for message in messages if self._lacks_certificate(message)]
         if authority is None or not new:
             return []
-        replies = exchange(self._grid, [_with_record(one, {"how": ENROL}) for one in new], timeout)
+        replies = exchange(self._grid, [_with_record(one, {"how": ENROL, **told}) for one in new], timeout)
         for reply in replies.good:
             said = reply.content.config_records.get(RECORD, {})
             try:

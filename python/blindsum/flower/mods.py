@@ -8,8 +8,9 @@ from typing import Any
 
 from blindsum.arrays import Vector
 from blindsum.errors import ConfigError
-from blindsum.flower import enrolment, measured, simulated
+from blindsum.flower import enrolment, measured, node_machine, simulated
 from blindsum.flower.direct import Identity, Invitation, take_part
+from blindsum.flower.frames import packed, unpacked
 from blindsum.flower.records import (
     ModelArrays,
     mean_content,
@@ -19,7 +20,7 @@ from blindsum.flower.records import (
     weight_of,
 )
 from blindsum.flower.settings import ARRAYS, PLAIN, NodeSettings
-from blindsum.flower.texts import DIRECT, ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
+from blindsum.flower.texts import DIRECT, ENROL, FRAMES, MEAN, MESSAGES, RECORD, SIMULATION, logger, warn_once
 from blindsum.rounds import RoundResult
 from blindsum.spec import JobSpec
 
@@ -56,14 +57,16 @@ def mod() -> Mod:
         settings = NodeSettings.read(context.node_config)
         if message.metadata.message_type.partition(".")[0] != "train":
             return _without_arrays(call_next(message, context), settings)
-        node = _Node(message, context, settings)
         record = message.content.config_records.get(RECORD)
+        settings = simulated.node_settings(context, settings, record or {})
+        node = _Node(message, context, settings)
         if record is None:
             node.check_plain()
             return call_next(message, context)
         told = dict(record)
-        # Mods that come next expect one ConfigRecord.
+        # Mods that come next expect one ConfigRecord, and one ArrayRecord.
         del message.content[RECORD]
+        frames = message.content.pop(FRAMES, None)
         match told["how"]:
             case str(how) if how == ENROL:
                 return node.enrol()
@@ -72,6 +75,8 @@ def mod() -> Mod:
                 return call_next(message, context)
             case str(how) if how == DIRECT:
                 return node.take_part(told, call_next)
+            case str(how) if how == MESSAGES:
+                return node.answer(told, frames, call_next)
             case how:
                 raise ConfigError(
                     "blindsum-transport",
@@ -128,21 +133,7 @@ class _Node:
         from flwr.app import ConfigRecord, Message, RecordDict
 
         message, settings = self._message, self._settings
-        key, record = only_arrays(message.content, "the train message")
-        arrays = ModelArrays(record)
-        weighted_by = str(told["weighted-by"])
-        dropped: list[str] = []
-
-        def prepare(reply: Any, spec: JobSpec) -> tuple[Vector, int, Mapping[str, float]]:
-            metrics = only_metrics(reply.content)
-            weight = weight_of(metrics, weighted_by)
-            found, left_out = metrics_of(metrics, (metric.name for metric in spec.metrics), weighted_by)
-            dropped.extend(left_out)
-            if found and settings.state is not None:
-                found = self._told_once(found, measured.model_hash(record))
-            _, local = only_arrays(reply.content, "the reply")
-            return arrays.difference(local), weight, found
-
+        change = _Change(message, settings, str(told["weighted-by"]))
         invitation = Invitation(
             url=str(told["url"]),
             job=str(told["job"]),
@@ -155,30 +146,53 @@ class _Node:
             settings.policy,
             settings.give_up_after,
             lambda: call_next(message, self._context),
-            prepare,
+            change.of,
         )
         if reply.has_error():
             return reply
-        said: dict[str, Any] = {"party": name, "dropped": dropped}
+        said: dict[str, Any] = {"party": name, "dropped": change.dropped}
         if result is None:
             logger.info("job %r: no examples here, so this node gave no update", invitation.job)
             return Message(RecordDict({RECORD: ConfigRecord(said)}), reply_to=message)
         said["result"] = result.result
         content = RecordDict()
         if told["reply"] == MEAN:
-            content = self._with_mean(key, arrays, weighted_by, result)
+            content = self._with_mean(change.key, change.arrays, change.weighted_by, result)
         content[RECORD] = ConfigRecord(said)
         return Message(content, reply_to=message)
 
-    def _told_once(self, metrics: dict[str, float], model: str) -> dict[str, float]:
-        """The metrics, unless this node has reported some of the same model before."""
-        if measured.is_first_report(str(self._settings.state), model):
-            return metrics
-        logger.warning(
-            "this node has reported metrics of this model before, and reports none again: a difference of "
-            "two sums could be its own"
+    def answer(self, told: Mapping[str, Any], frames: Any, call_next: Callable[[Any, Any], Any]) -> Any:
+        """Hand in the frames of a message, train if it has the model, and reply with the party's frames."""
+        from flwr.app import ConfigRecord, Message, RecordDict
+
+        message, settings = self._message, self._settings
+        if settings.state is None:
+            raise ConfigError(
+                "blindsum-state",
+                "is missing, and blindsum-transport = 'messages' needs it: name a folder of this node that "
+                "outlives its processes, and that no backup brings back, in --node-config of the SuperNode",
+            )
+
+        def train(spec: JobSpec) -> node_machine.Trained:
+            change = _Change(message, settings, str(told["weighted-by"]))
+            reply = call_next(message, self._context)
+            if reply.has_error():
+                raise node_machine.NoUpdate(reply)
+            return node_machine.Trained(*change.of(reply, spec), {"dropped": change.dropped})
+
+        letter = node_machine.Letter.read(told, unpacked(frames))
+        run = str(self._context.run_id)
+        node = node_machine.Node(
+            self._identity(told), settings.policy, settings.state, run, settings.give_up_after
         )
-        return {}
+        try:
+            answer = node_machine.answer(letter, node, train)
+        except node_machine.NoUpdate as error:
+            return error.reply
+        content = RecordDict({RECORD: ConfigRecord(dict(answer.told))})
+        if answer.frames:
+            content[FRAMES] = packed(answer.frames)
+        return Message(content, reply_to=message)
 
     @staticmethod
     def _with_mean(key: str, arrays: ModelArrays, weighted_by: str, result: RoundResult) -> Any:
@@ -198,3 +212,35 @@ class _Node:
                 "in --node-config of the SuperNode",
             )
         return Identity(settings.identity, settings.ca, settings.revoked)
+
+
+class _Change:
+    """What training changes, as a party gives it."""
+
+    def __init__(self, message: Any, settings: NodeSettings, weighted_by: str) -> None:
+        self.key, self._record = only_arrays(message.content, "the train message")
+        self.arrays = ModelArrays(self._record)
+        self.weighted_by = weighted_by
+        self.dropped: list[str] = []
+        self._settings = settings
+
+    def of(self, reply: Any, spec: JobSpec) -> tuple[Vector, int, Mapping[str, float]]:
+        """Update, weight and metrics of a reply of training."""
+        metrics = only_metrics(reply.content)
+        weight = weight_of(metrics, self.weighted_by)
+        found, left_out = metrics_of(metrics, (metric.name for metric in spec.metrics), self.weighted_by)
+        self.dropped.extend(left_out)
+        if found and self._settings.state is not None:
+            found = self._told_once(found, measured.model_hash(self._record))
+        _, local = only_arrays(reply.content, "the reply")
+        return self.arrays.difference(local), weight, found
+
+    def _told_once(self, metrics: dict[str, float], model: str) -> dict[str, float]:
+        """The metrics, unless this node has reported some of the same model before."""
+        if measured.is_first_report(str(self._settings.state), model):
+            return metrics
+        logger.warning(
+            "this node has reported metrics of this model before, and reports none again: a difference of "
+            "two sums could be its own"
+        )
+        return {}
