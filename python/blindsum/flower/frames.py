@@ -34,8 +34,8 @@ def unpacked(record: Any) -> list[bytes]:
             raise NetworkError(f"frame {key} is damaged ({error}): send the message again") from None
         if frame.dtype != np.uint8 or frame.ndim != 1:
             raise NetworkError(
-                f"frame {key} is of {frame.dtype} and {frame.ndim} dimensions, and must be a row of uint8: install "
-                "the same version of Blindsum at the ServerApp and at all nodes"
+                f"frame {key} is of {frame.dtype} and {frame.ndim} dimensions, and must be a row of uint8: "
+                "install the same version of Blindsum at the ServerApp and at all nodes"
             )
         frames.append(frame.tobytes())
     return frames

@@ -1,8 +1,8 @@
-"""Frames of a job in Flower's messages, the server's side: the rounds of one job, each inside one train phase.
+"""Frames of a job in Flower's messages, the server's side: each round of it inside one train phase.
 
 Each node has at most one message at a time. It takes the frames that wait for the node, and its reply brings
-the party's. The coordinator is a machine in this process, and the round is over for the strategy as soon as it
-has the sum: what the parties still are to hear rides with the first message of the next round.
+the party's. The coordinator is a machine in this process, and the round is over for the strategy as soon as
+it has the sum: what the parties still are to hear rides with the first message of the next round.
 """
 
 from __future__ import annotations
@@ -157,14 +157,14 @@ class Exchanges:
         known = expected or peer.name
         if known and known != name:
             raise IdentityError(
-                f"node {peer.node} shows a certificate of {name!r}, and is {known!r}: a node keeps its name in a "
-                "run; give it the certificate from before, or begin another run"
+                f"node {peer.node} shows a certificate of {name!r}, and is {known!r}: a node keeps its "
+                "name in a run; give it the certificate from before, or begin another run"
             )
         for other in self._peers.values():
             if other.name == name and other is not peer:
                 raise IdentityError(
-                    f"nodes {other.node} and {peer.node} both show a certificate of {name!r}: issue each its own "
-                    "(blindsum pki issue)"
+                    f"nodes {other.node} and {peer.node} both show a certificate of {name!r}: issue each its "
+                    "own (blindsum pki issue)"
                 )
         self.drop(peer)
         peer.link = self.server.connected(certificate, f"node {peer.node}")

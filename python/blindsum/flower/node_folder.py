@@ -1,7 +1,8 @@
 """A node's folder for a job in Flower's messages: state and mark, stored before a reply leaves.
 
 Flower runs a process for each message, and stores ``context.state`` after the reply has left: an earlier
-state could come to life beside frames of a later one. So the node has a folder of its own. In it, for each job:
+state could come to life beside frames of a later one. So the node has a folder of its own. It has for each
+job:
 
 ``state``
     The sealed state of the party, and in front of it the answer to the message that led to it.
@@ -93,8 +94,8 @@ class Stored:
     answer : Answer
         Its answer.
     own_mark : int
-        The mark of ``state``: above ``mark`` where the process ended between the two, below it where the state
-        is an old copy.
+        The mark of ``state``: above ``mark`` where the process ended between the two, below it where the
+        state is an old copy.
     """
 
     state: bytes | None
@@ -120,8 +121,8 @@ class Stored:
             return False
         came = "none" if last is None else f"message {last.number} of connection {last.link}"
         raise NetworkError(
-            f"message {place.number} of connection {place.link} is out of order: the latest one that this node has "
-            f"answered is {came}. It came late, or this node's folder is an older copy; the ServerApp "
+            f"message {place.number} of connection {place.link} is out of order: the latest one that this "
+            f"node has answered is {came}. It came late, or this node's folder is an older copy; the ServerApp "
             "begins another connection with the next train message"
         )
 
@@ -224,7 +225,7 @@ class JobFolder:
         if self._folder.name in _over(self._place):
             raise SessionClosedError(
                 f"job {self._job!r} is over for this node: a later job of its run has begun, or it had no "
-                f"message for {IDLE / 86400:.0f} days. The ServerApp begins another one with another SecureGrid"
+                f"message for {IDLE / 86400:.0f} days. Begin another run"
             )
         if not (self._folder / "job").exists():
             write(self._folder / "job", json.dumps(self._owner).encode())

@@ -1,7 +1,7 @@
 """A node's party in a job whose frames go in Flower's messages: one message, from its folder and back to it.
 
-Flower starts a process for each message. The process opens the party from the node's folder, hands in the frames
-that came, trains where the round has come so far, stores state and mark, and only then lets the answer out.
+Flower starts a process for each message. The process opens the party from the node's folder, hands in the
+frames that came, trains where the round has come so far, stores state and mark, and only then lets the answer out.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Letter:
             value = whole_number(told.get(key))
             if value is None or value < 0:
                 raise NetworkError(
-                    f"the message says {key} = {told.get(key)!r}, and a whole number of 0 or more is needed: install "
-                    "the same version of Blindsum at the ServerApp and at all nodes"
+                    f"the message says {key} = {told.get(key)!r}, and must say a whole number of 0 or more: "
+                    "install the same version of Blindsum at the ServerApp and at all nodes"
                 )
             numbers[key] = value
         place = Place(numbers["link"], numbers["number"])
@@ -223,8 +223,8 @@ def certified_name(described: Mapping[str, Any]) -> str:
     names = described.get("names", [])
     if len(names) != 1:
         raise IdentityError(
-            f"the certificate is for {', '.join(map(str, names)) or 'nobody'}, and that of a party has one name: "
-            "give one of `blindsum pki issue`"
+            f"the certificate is for {', '.join(map(str, names)) or 'nobody'}, and that of a party has one "
+            "name: give one of `blindsum pki issue`"
         )
     return str(names[0])
 

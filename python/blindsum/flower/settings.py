@@ -252,8 +252,8 @@ class RunSettings:
                 raise ConfigError(PREFIX + name, rule)
         if self.transport == "messages" and self.reply == MEAN:
             rule = (
-                "'mean' does not go with blindsum-transport = 'messages', where nodes learn the mean with the "
-                "next round: leave it out"
+                "'mean' does not go with blindsum-transport = 'messages', where nodes learn the mean with "
+                "the next round: leave it out"
             )
             raise ConfigError("blindsum-reply", rule + _IN_RUN)
         if self.coordinator_identity and not self.coordinator_ca:
@@ -357,6 +357,12 @@ def check_job(spec: JobSpec, transport: str) -> None:
             f"{spec.protocol} computes on further servers, which stand beside the run, and the ServerApp "
             "starts a coordinator alone. Choose secagg+, fssa or pss, or run the job without Flower: "
             "blindsum serve, blindsum join"
+        )
+        raise ConfigError("blindsum-protocol", rule + _IN_RUN)
+    if transport == "messages" and str(spec.protocol).startswith("paillier"):
+        rule = (
+            f"{spec.protocol} needs its key service, which a coordinator over Flower's messages has not: choose "
+            "secagg+, fssa or pss, or blindsum-transport = 'direct'"
         )
         raise ConfigError("blindsum-protocol", rule + _IN_RUN)
 
