@@ -339,7 +339,9 @@ class _Phase:
                 turn.connections += 1
                 peer.connection, peer.number = self._job.next_connection(), 0
             needs_model = sends_model and not turn.has_model and peer.link is not None
-            if peer.number and not (peer.waiting or needs_model):
+            # The welcome waits for the offer: they go in one message.
+            has_word = bool(peer.waiting) and (self._has_begun or peer.link is None)
+            if peer.number and not (has_word or needs_model):
                 continue
             turn.has_model = turn.has_model or needs_model
             out.append(self._letter(turn, peer, needs_model))
