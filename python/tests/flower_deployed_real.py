@@ -32,6 +32,7 @@ class Deployment:
 
     def __init__(self, folder, started, **further):
         self.folder, self.started = folder, started
+        # "{node}" in a value is the number of the node.
         more = "".join(f" {key}={value}" for key, value in further.items())
         self.environment = os.environ | {
             "FLWR_TELEMETRY_ENABLED": "0",
@@ -69,7 +70,7 @@ class Deployment:
                 "--node-config",
                 f"partition-id={node} num-partitions={NODES} "
                 f'blindsum-identity="{folder / "job" / f"hospital-{node}"}" '
-                f'blindsum-ca="{folder / "job"}"{more}',
+                f'blindsum-ca="{folder / "job"}"' + more.replace("{node}", str(node)),
             )
 
     def start(self, name, *command):

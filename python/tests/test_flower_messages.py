@@ -1,4 +1,4 @@
-"""Frames in Flower's messages as far as they need no flwr: a node's folder, and its party between messages."""
+"""Frames in Flower's messages without flwr: a node's folder, and its party between messages."""
 
 import os
 import subprocess
@@ -253,55 +253,55 @@ class World:
         return training
 
     def round(self, tag, deliver=None):
-        """Run a round; ``deliver`` takes node, count of its letter in the round and a call, and gives an answer."""
+        """Run a round; ``deliver`` takes a node, the count of its letter and a call, and gives its answer."""
         self.over, counts, out, modelled = None, dict.fromkeys(range(4), 0), set(), set()
         self.server.begin([f"node-{number}" for number in range(4)], tag=tag)
         while self.over is None:
             self.collect()
-            letters = []
-            for number in range(4):
-                if number in out or self.over is not None:
-                    continue
-                if number not in self.links:
-                    self.connections += 1
-                    self.places[number] = Place(self.connections, 0)
-                elif not self.waiting.get(number):
-                    continue
-                has_model = self.server.stage == self.spec.input_stage and number not in modelled
-                if has_model:
-                    modelled.add(number)
-                frames = self.waiting.pop(number, [])
-                letters.append((number, Letter("job", 1, self.places[number], tag, frames, has_model)))
-            if not letters:
-                assert self.over is not None or self.server.wake is not None
-                self.server.tick()
-                continue
+            letters = [] if self.over is not None else list(self.letters(tag, out, modelled))
             for number, letter in letters:
                 counts[number] += 1
-
-                def call(number=number, letter=letter):
-                    found = answer(letter, self.nodes[number], self.train(number, tag))
-                    earlier = self.left.setdefault((number, letter.place), found.frames)
-                    # Nothing else ever leaves in answer to one message.
-                    assert earlier == found.frames
-                    return found
-
-                try:
-                    found = call() if deliver is None else deliver(number, counts[number], call)
-                except (Crash, ValueError, bs.BlindsumError):
-                    out.add(number)
-                    if number in self.links:
-                        self.server.lost(self.links.pop(number))
-                    self.server.report_failed(f"node-{number}", "gone")
-                    continue
-                if "certificate" in found.told:
-                    if number in self.links:
-                        self.server.lost(self.links[number])
-                    self.links[number] = self.server.connected(found.told["certificate"])
-                self.places[number] = Place(letter.place.link, letter.place.number + 1)
-                for frame in found.frames:
-                    self.server.receive(self.links[number], frame)
+                self.deliver(number, letter, counts[number], deliver, out)
+            if not letters:
+                self.server.tick()
         return self.over, counts
+
+    def letters(self, tag, out, modelled):
+        """What waits for nodes that are still in the round."""
+        for number in set(range(4)) - out:
+            if number not in self.links:
+                self.connections += 1
+                self.places[number] = Place(self.connections, 0)
+            elif not self.waiting.get(number):
+                continue
+            has_model = self.server.stage == self.spec.input_stage and number not in modelled
+            if has_model:
+                modelled.add(number)
+            frames = self.waiting.pop(number, [])
+            yield number, Letter("job", 1, self.places[number], tag, frames, has_model)
+
+    def deliver(self, number, letter, count, deliver, out):
+        def call():
+            found = answer(letter, self.nodes[number], self.train(number, letter.tag))
+            # Nothing else ever leaves in answer to one message.
+            assert self.left.setdefault((number, letter.place), found.frames) == found.frames
+            return found
+
+        try:
+            found = call() if deliver is None else deliver(number, count, call)
+        except (Crash, ValueError, bs.BlindsumError):
+            out.add(number)
+            if number in self.links:
+                self.server.lost(self.links.pop(number))
+            self.server.report_failed(f"node-{number}", "gone")
+            return
+        if "certificate" in found.told:
+            if number in self.links:
+                self.server.lost(self.links[number])
+            self.links[number] = self.server.connected(found.told["certificate"])
+        self.places[number] = Place(letter.place.link, letter.place.number + 1)
+        for frame in found.frames:
+            self.server.receive(self.links[number], frame)
 
     def collect(self):
         for outgoing in self.server.frames():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from blindsum.flower.direct import Sum
 from blindsum.flower.enrolment import RunAuthority, check_spec, node_name
 from blindsum.flower.exchange import SHORT_POLL, Replies
 from blindsum.flower.messages import Exchanges
+from blindsum.flower.metric_slots import MetricSlots
 from blindsum.flower.settings import RunSettings
 from blindsum.flower.texts import logger
 from blindsum.spec import JobSpec
@@ -105,6 +107,8 @@ class MessageRounds:
         """
         if not messages:
             return Replies(), "no node has a certificate"
+        slots = MetricSlots(spec.metrics)
+        spec = slots.job(spec)
         job = self._job
         if job is None or not job.fits(spec):
             job = self._job = self._begin(spec)
@@ -113,7 +117,12 @@ class MessageRounds:
             for message in messages
             if self._authority is not None
         }
-        return job.run(self._grid, messages, step, told, certificates, names, timeout, self._poll)
+        told = {**told, **slots.told}
+        replies, found = job.run(self._grid, messages, step, told, certificates, names, timeout, self._poll)
+        if isinstance(found, Sum) and slots.metrics:
+            mean, metrics = slots.split(found.mean, spec.clip or 1.0)
+            found = dataclasses.replace(found, mean=mean, metrics=metrics)
+        return replies, found
 
     def _begin(self, spec: JobSpec) -> Exchanges:
         """Another job, whose number is above those of all jobs of this run."""

@@ -16,7 +16,7 @@ from typing import Any
 from blindsum import _native
 from blindsum.errors import BlindsumError, IdentityError, NetworkError
 from blindsum.flower.direct import Sum
-from blindsum.flower.exchange import NO_REPLY, Replies
+from blindsum.flower.exchange import NO_REPLY, SETTLE, SHORT_POLL, Replies
 from blindsum.flower.frames import packed, unpacked
 from blindsum.flower.node_machine import certified_name
 from blindsum.flower.texts import FRAMES, MESSAGES, RECORD, logger
@@ -284,6 +284,7 @@ class _Phase:
                 self._look_at_time()
                 if not came and not self._is_over():
                     time.sleep(self._pause(poll))
+            self._hear_reasons()
         finally:
             self._leave()
         job.exchanges = max(turn.exchanges for turn in self._turns.values())
@@ -447,6 +448,15 @@ class _Phase:
         longest = poll if any(turn.pending for turn in self._turns.values()) else LONGEST_WAIT
         return max(SHORTEST_WAIT, min(longest, until - now))
 
+    def _hear_reasons(self) -> None:
+        """Hear what nodes say that are about to refuse a round, where it was over before it began."""
+        until = min(self._end, time.monotonic() + SETTLE)
+        while not self._job.began and time.monotonic() < until:
+            if not any(turn.pending for turn in self._turns.values()):
+                return
+            if not self._pull():
+                time.sleep(SHORT_POLL)
+
     def _leave(self) -> None:
         """Whoever has not answered comes over another connection; answers to old messages are not taken."""
         job = self._job
@@ -464,8 +474,9 @@ class _Phase:
         if over is None or over.result is None:
             if over is None or over.error is None:
                 return self._why or "the round has not ended"
-            lost = [f"{name}: {why}" for name, why in over.error.lost.items()]
-            return "; ".join([self._why or over.error.reason, *lost])
+            reason = self._why or over.error.reason
+            lost = [f"{name}: {why}" for name, why in over.error.lost.items() if name not in reason]
+            return "; ".join([reason, *lost])
         found = over.result
         if found.mean is None or found.total_weight is None:
             return "its sum is known to the parties alone"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from blindsum.arrays import Vector
@@ -11,6 +11,7 @@ from blindsum.errors import ConfigError
 from blindsum.flower import enrolment, measured, node_machine, simulated
 from blindsum.flower.direct import Identity, Invitation, take_part
 from blindsum.flower.frames import packed, unpacked
+from blindsum.flower.metric_slots import MetricSlots
 from blindsum.flower.records import (
     ModelArrays,
     mean_content,
@@ -146,7 +147,7 @@ class _Node:
             settings.policy,
             settings.give_up_after,
             lambda: call_next(message, self._context),
-            change.of,
+            lambda reply, spec: change.of(reply, (metric.name for metric in spec.metrics)),
         )
         if reply.has_error():
             return reply
@@ -173,12 +174,16 @@ class _Node:
                 "outlives its processes, and that no backup brings back, in --node-config of the SuperNode",
             )
 
+        slots = MetricSlots.read(told)
+
         def train(spec: JobSpec) -> node_machine.Trained:
             change = _Change(message, settings, str(told["weighted-by"]))
             reply = call_next(message, self._context)
             if reply.has_error():
                 raise node_machine.NoUpdate(reply)
-            return node_machine.Trained(*change.of(reply, spec), {"dropped": change.dropped})
+            update, weight, metrics = change.of(reply, slots.names)
+            filled = slots.filled(update, metrics, spec.clip or 1.0)
+            return node_machine.Trained(filled, weight, {}, {"dropped": change.dropped})
 
         letter = node_machine.Letter.read(told, unpacked(frames))
         run = str(self._context.run_id)
@@ -224,11 +229,11 @@ class _Change:
         self.dropped: list[str] = []
         self._settings = settings
 
-    def of(self, reply: Any, spec: JobSpec) -> tuple[Vector, int, Mapping[str, float]]:
-        """Update, weight and metrics of a reply of training."""
+    def of(self, reply: Any, declared: Iterable[str]) -> tuple[Vector, int, Mapping[str, float]]:
+        """Update, weight and those of the metrics that are declared, of a reply of training."""
         metrics = only_metrics(reply.content)
         weight = weight_of(metrics, self.weighted_by)
-        found, left_out = metrics_of(metrics, (metric.name for metric in spec.metrics), self.weighted_by)
+        found, left_out = metrics_of(metrics, declared, self.weighted_by)
         self.dropped.extend(left_out)
         if found and self._settings.state is not None:
             found = self._told_once(found, measured.model_hash(self._record))

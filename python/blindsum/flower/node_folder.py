@@ -122,8 +122,8 @@ class Stored:
         came = "none" if last is None else f"message {last.number} of connection {last.link}"
         raise NetworkError(
             f"message {place.number} of connection {place.link} is out of order: the latest one that this "
-            f"node has answered is {came}. It came late, or this node's folder is an older copy; the ServerApp "
-            "begins another connection with the next train message"
+            f"node has answered is {came}. It came late, or this node's folder is an older copy; the "
+            "ServerApp begins another connection with the next train message"
         )
 
 

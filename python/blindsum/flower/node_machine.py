@@ -1,7 +1,8 @@
 """A node's party in a job whose frames go in Flower's messages: one message, from its folder and back to it.
 
 Flower starts a process for each message. The process opens the party from the node's folder, hands in the
-frames that came, trains where the round has come so far, stores state and mark, and only then lets the answer out.
+frames that came, trains where the round has come so far, stores state and mark, and only then lets the
+answer out.
 """
 
 from __future__ import annotations

@@ -361,8 +361,8 @@ def check_job(spec: JobSpec, transport: str) -> None:
         raise ConfigError("blindsum-protocol", rule + _IN_RUN)
     if transport == "messages" and str(spec.protocol).startswith("paillier"):
         rule = (
-            f"{spec.protocol} needs its key service, which a coordinator over Flower's messages has not: choose "
-            "secagg+, fssa or pss, or blindsum-transport = 'direct'"
+            f"{spec.protocol} needs its key service, which a coordinator over Flower's messages has not: "
+            "choose secagg+, fssa or pss, or blindsum-transport = 'direct'"
         )
         raise ConfigError("blindsum-protocol", rule + _IN_RUN)
 
