@@ -1,4 +1,4 @@
-"""Flower apps over Flower's own messages with a real flwr: one process, simulated, deployed: `make flower`."""
+"""Flower apps over its own messages with a real flwr: in one process, simulated, deployed: `make flower`."""
 
 import logging
 import re
@@ -499,6 +499,10 @@ def test_a_deployment_sums_in_messages_and_bears_a_process_that_dies(app, tmp_pa
         "blindsum-policy-plain": "true",
     }
     config = {"blindsum-transport": '"messages"', "blindsum-adversary": '"semi-honest"'}
+    file = app / "pyproject.toml"
+    known = "blindsum-clip = 1.0\n"
+    assert known in file.read_text()
+    file.write_text(file.read_text().replace(known, f'{known}blindsum-transport = "auto"\n'))
     with ExitStack() as started:
         nodes = deployed.Deployment(tmp_path, started, **folders, **policy)
         plain = nodes.run(app, secure="false")

@@ -13,6 +13,7 @@ import blindsum as bs
 from blindsum import machines, pki
 from blindsum.flower import node_folder
 from blindsum.flower.direct import Identity
+from blindsum.flower.metric_slots import MetricSlots
 from blindsum.flower.node_folder import Answer, JobFolder, Place
 from blindsum.flower.node_machine import Letter, Node, Trained, answer
 from blindsum.flower.settings import RunSettings, check_job
@@ -513,3 +514,55 @@ def test_what_messages_cannot_carry_is_refused():
         with pytest.raises(bs.ConfigError) as caught:
             check_job(bs.JobSpec(protocol=protocol, parties=4, dim=1), "messages")
         assert caught.value.field == "blindsum-protocol"
+
+
+# Metrics
+
+
+def slots_of(text="loss:0:10,gain:-1:1"):
+    return MetricSlots(RunSettings(metrics=text).declared)
+
+
+def test_metrics_are_coordinates_behind_the_update():
+    slots = slots_of()
+    spec = RunSettings(metrics="loss:0:10,gain:-1:1").spec("job", DIM, 4)
+    job = slots.job(spec)
+    assert (job.dim, job.metrics) == (DIM + 4, ())
+    assert MetricSlots.read(slots.told).metrics == slots.metrics
+    update = np.arange(DIM, dtype=np.float32)
+    # Weights 1 and 3; the second node has no gain.
+    first = slots.filled(update, {"loss": 2.0, "gain": -0.5}, 0.5)
+    second = slots.filled(update, {"loss": 4.0}, 0.5)
+    assert np.abs(first[DIM:]).max() <= 0.5
+    mean, found = slots.split((first + 3 * second) / 4, 0.5)
+    assert np.array_equal(mean, update)
+    assert found == pytest.approx({"loss": 3.5, "gain": -0.5})
+    assert slots.split(slots.filled(update, {}, 1.0), 1.0)[1] == {"loss": None, "gain": None}
+
+
+def test_a_metric_out_of_its_range_counts_as_the_nearest_value(caplog):
+    slots = slots_of()
+    filled = slots.filled(np.zeros(DIM), {"loss": 11.0, "gain": -7}, 1.0)
+    assert slots.split(filled, 1.0)[1] == {"loss": 10.0, "gain": -1.0}
+    assert sum("out of its range" in record.message for record in caplog.records) == 2
+    with pytest.raises(bs.InputError, match="'loss'"):
+        slots.filled(np.zeros(DIM), {"loss": float("nan")}, 1.0)
+
+
+@pytest.mark.parametrize("encoding", [bs.Fixed64(), bs.Quantised(clipping="l2"), bs.Quantised(max_norm=1.0)])
+def test_an_encoding_that_does_not_bound_each_coordinate_carries_no_metrics(encoding):
+    spec = bs.JobSpec(
+        protocol="secagg+", parties=4, dim=DIM, encoding=encoding, metrics=slots_of().metrics, rounds=0
+    )
+    with pytest.raises(bs.ConfigError) as caught:
+        slots_of().job(spec)
+    assert caught.value.field == "encoding"
+    assert MetricSlots(()).job(spec) is spec
+
+
+@pytest.mark.parametrize("ranges", [[0.0], [0.0, 1.0, 2.0], [1.0, 0.0], [0.0, float("inf")]])
+def test_metrics_without_a_right_range_are_refused(ranges):
+    with pytest.raises(bs.ConfigError) as caught:
+        MetricSlots.read({"metrics": ["loss"], "metric-ranges": ranges})
+    assert caught.value.field == "blindsum-metrics"
+    assert MetricSlots.read({}).metrics == ()

@@ -32,8 +32,8 @@ def unpacked(record: Any) -> list[bytes]:
         array = record[key]
         if array.stype != KIND:
             raise NetworkError(
-                f"frame {key}: is an array of the kind {array.stype!r}, and must be of {KIND!r}: install the same "
-                "version of Blindsum at the ServerApp and at all nodes"
+                f"frame {key}: is an array of the kind {array.stype!r}, and must be of {KIND!r}: install the "
+                "same version of Blindsum at the ServerApp and at all nodes"
             )
         frames.append(bytes(array.data))
     return frames
