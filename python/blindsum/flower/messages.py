@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from blindsum import _native
@@ -19,6 +18,7 @@ from blindsum.flower.direct import Sum
 from blindsum.flower.exchange import NO_REPLY, SETTLE, SHORT_POLL, Replies
 from blindsum.flower.frames import packed, unpacked
 from blindsum.flower.node_machine import certified_name
+from blindsum.flower.peers import Peer, Turn
 from blindsum.flower.texts import FRAMES, MESSAGES, RECORD, logger
 from blindsum.machines import JobOver, LinkEnded, RoundOver, ServerMachine, Waits
 from blindsum.pki import AnyPath
@@ -37,64 +37,6 @@ GRACE = 0.5
 
 _OVER = 1e6
 """Rounds that may fail in a row: the strategy decides, and not the job."""
-
-
-@dataclass
-class Peer:
-    """A node in a job, from one round to the next.
-
-    Attributes
-    ----------
-    node : int
-        Flower's number of the node.
-    name : str
-        That of its certificate; empty as long as it is not known.
-    link : int or None
-        Its connection with the machine.
-    connection, number : int
-        As in :class:`blindsum.flower.node_folder.Place`: of the next message.
-    waiting : list of bytes
-        Frames for it.
-    """
-
-    node: int
-    name: str = ""
-    link: int | None = None
-    connection: int = 0
-    number: int = 0
-    waiting: list[bytes] = field(default_factory=list)
-
-
-@dataclass
-class Turn:
-    """A node in one round.
-
-    Attributes
-    ----------
-    message : Message
-        The strategy's message to it.
-    pending : str
-        The message that it has not answered; empty where it has answered all.
-    has_model : bool
-        Whether the model was sent to it.
-    exchanges, connections : int
-        Messages that it was sent, and those of them that began a connection.
-    reply : Message or None
-        Its latest reply.
-    why_out : str
-        Why it takes no further part; empty as long as it does.
-    sat_out : bool
-        Whether it has no examples.
-    """
-
-    message: Any
-    pending: str = ""
-    has_model: bool = False
-    exchanges: int = 0
-    connections: int = 0
-    reply: Any = None
-    why_out: str = ""
-    sat_out: bool = False
 
 
 class Exchanges:
