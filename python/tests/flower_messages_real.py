@@ -2,6 +2,7 @@
 
 import logging
 import re
+import threading
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -16,7 +17,7 @@ from flwr.serverapp import strategy as strategies
 
 import blindsum as bs
 import blindsum.flower
-from blindsum.flower import message_rounds, texts
+from blindsum.flower import message_rounds, simulated, texts
 from blindsum.flower.settings import RunSettings
 
 __all__ = ["federation"]
@@ -436,6 +437,34 @@ def test_a_node_takes_no_folder_from_the_server_side(federation, tmp_path):
         inner.app(message, inner.contexts[100])
     assert caught.value.field == "blindsum-state"
     assert not (tmp_path / "x").exists()
+
+
+# Simulation
+
+
+class InMemoryGrid(Carrier):
+    """As that of Flower's simulation, with two actors for all nodes."""
+
+    actors = threading.Semaphore(2)
+
+    def _answer(self, identifier, message):
+        with self.actors:
+            super()._answer(identifier, message)
+
+
+@pytest.mark.parametrize("adversary", LAST)
+def test_nodes_of_a_simulation_get_folders_and_certificates(monkeypatch, adversary, caplog):
+    monkeypatch.setattr(simulated, "_in_actor", lambda: True)
+    inner = InMemoryGrid(client_app([blindsum.flower.mod()]), [{"partition-id": n} for n in range(5)])
+    strategy = averaged(min_train_nodes=5)
+    result, counts = securely(inner, strategy, rounds=2, adversary=adversary)
+    wanted = trained(Threads(client_app([]), [{}] * 5), averaged(min_train_nodes=5), 2)
+    assert np.allclose(flat(result.arrays), flat(wanted.arrays), atol=2 * bound())
+    assert counts == [LAST[adversary] + 1, LAST[adversary]]
+    (folder,) = {message.content["blindsum"]["simulation-state"] for message in inner.sent}
+    # They are gone with the grid.
+    assert not Path(folder).exists()
+    assert not any("certificates that this ServerApp signs" in record.message for record in caplog.records)
 
 
 # The page
