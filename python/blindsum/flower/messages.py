@@ -253,7 +253,7 @@ class _Phase:
         if awaited and not is_late and now < self._end:
             return
         for node in awaited:
-            self._turns[node].why_out = f"it did not answer within {spec.join_deadline:.0f} s"
+            self._turns[node].why_out = f"it did not answer within {now - self._began_at:.0f} s"
         if len(names) < spec.least_roster:
             came = f"{len(names)} of {len(self._turns)}"
             self._why = f"too few nodes came: {came}, and a round needs {spec.least_roster}"
