@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import secrets
+import time
 from collections.abc import Iterable, Mapping
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from blindsum import checks
@@ -14,6 +15,7 @@ from blindsum.flower import contents, simulated, strategies
 from blindsum.flower.direct import Identity, Rounds, Sum
 from blindsum.flower.enrolment import RunAuthority, check_spec, node_name
 from blindsum.flower.exchange import SHORT_POLL, Replies, exchange
+from blindsum.flower.message_rounds import MessageRounds
 from blindsum.flower.records import (
     ModelArrays,
     mean_content,
@@ -23,9 +25,9 @@ from blindsum.flower.records import (
     weight_of,
 )
 from blindsum.flower.refusals import foreign
-from blindsum.flower.replies import MOST_KNOWN, NodeReply, agreeing, clean, read, refuse
+from blindsum.flower.replies import MOST_KNOWN, NodeReply, agreeing, all_refused, clean, read, refuse
 from blindsum.flower.settings import RunSettings, check_job, check_nodes
-from blindsum.flower.texts import DIRECT, ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
+from blindsum.flower.texts import DIRECT, ENROL, MEAN, MESSAGES, RECORD, SIMULATION, logger, warn_once
 from blindsum.spec import JobSpec
 
 TOKEN = 12
@@ -115,7 +117,7 @@ class SecureGrid:
         self._step = 0
         self._dropped = set[str]()
         self._parties = dict[int, str]()
-        self._rounds: Rounds | None = None
+        self._rounds: Rounds | MessageRounds | None = None
         self._authority: RunAuthority | None = None
 
     def __enter__(self) -> Self:
@@ -209,12 +211,14 @@ class SecureGrid:
                 "arrays that are of no floats take no part, and stay those of the server: %s",
                 ", ".join(arrays.fixed),
             )
-        spec = self._bound(self._spec(arrays.dim, len(sent), timeout), sent[0])
+        spec = self._spec(arrays.dim, len(sent), timeout)
         said: list[tuple[Any, NodeReply]] = []
         if self._transport == SIMULATION:
-            replies, found = self._simulate(sent, arrays, spec, timeout)
+            replies, found = self._simulate(sent, arrays, self._bound(spec, sent[0]), timeout)
+        elif self._transport == MESSAGES:
+            replies, found = self._sum_in_messages(sent, spec, timeout)
         else:
-            replies, found = self._sum_directly(sent, spec, timeout)
+            replies, found = self._sum_directly(sent, self._bound(spec, sent[0]), timeout)
             said = self._read(replies)
         self._tell_dropped()
         content = None
@@ -312,9 +316,27 @@ class SecureGrid:
         finally:
             rounds.end()
 
+    def _sum_in_messages(
+        self, messages: list[Any], spec: JobSpec, timeout: float | None
+    ) -> tuple[Replies, Sum | str]:
+        """Run a round in Flower's own messages."""
+        end = time.monotonic() + min(timeout or LONGEST, LONGEST)
+        if not isinstance(self._rounds, MessageRounds):
+            self._rounds = MessageRounds(self._grid, self._settings, self._weighted_by, self._run_config)
+        rounds = self._rounds
+        if self._authority is None:
+            self._authority = rounds.authority(spec)
+        refused = self._enrol(messages, timeout, rounds.told)
+        sent = [message for message in messages if not self._lacks_certificate(message)]
+        certificates = {message.metadata.dst_node_id: self._certificate(message) for message in sent}
+        replies, found = rounds.run(sent, spec, self._step, certificates, end - time.monotonic())
+        self._drop(rounds.dropped)
+        replies.errors += refused
+        return replies, found
+
     def _coordinator(self, spec: JobSpec) -> Rounds:
         """The coordinator of this run."""
-        if self._rounds is None:
+        if not isinstance(self._rounds, Rounds):
             settings = self._settings
             if settings.coordinator_identity:
                 identity = Identity(
@@ -334,13 +356,15 @@ class SecureGrid:
             return {node: node_name(node) for node in nodes}
         return {node: self._parties[node] for node in nodes if node in self._parties}
 
-    def _enrol(self, messages: list[Any], timeout: float | None) -> list[Any]:
+    def _enrol(
+        self, messages: list[Any], timeout: float | None, told: Mapping[str, str] = MappingProxyType({})
+    ) -> list[Any]:
         """Give nodes without one a certificate of the run, and give error replies of those that have none."""
         authority = self._authority
         new = [message for message in messages if self._lacks_certificate(message)]
         if authority is None or not new:
             return []
-        replies = exchange(self._grid, [_with_record(one, {"how": ENROL}) for one in new], timeout)
+        replies = exchange(self._grid, [_with_record(one, {"how": ENROL, **told}) for one in new], timeout)
         for reply, says in read(replies):
             try:
                 authority.sign(replies.asked(reply).metadata.dst_node_id, says.request)
@@ -402,22 +426,12 @@ class SecureGrid:
         """Say that a round has no sum; where nobody took part in the first one, none ever will."""
         began = self._rounds is not None and self._rounds.began
         if self._step == 1 and not (replies.good or replies.missing or began):
-            self._raise_refused(replies)
+            raise all_refused(replies)
         logger.warning(
             "round %d has no sum: %s; %d nodes failed. The strategy goes on with the arrays of before",
             self._step,
             why,
             len(replies.errors),
-        )
-
-    @staticmethod
-    def _raise_refused(replies: Replies) -> None:
-        reasons = list(dict.fromkeys(str(reply.error.reason) for reply in replies.errors))
-        shown = "; ".join(reasons[:3])
-        raise ConfigError(
-            "nodes",
-            f"{len(replies.errors)} of {len(replies.errors) + len(replies.good)} nodes refused the "
-            f"first round, and would again: {shown}",
         )
 
     def _copies(self, messages: list[Any], content: Any, found: Sum) -> list[Any]:
