@@ -116,7 +116,7 @@ class MessageRounds:
         # Flower's polling is a part of each stage; that a process has died it says itself.
         spec = spec.replace(
             join_deadline=max(spec.join_deadline, min(LEAST_DEADLINE, timeout / 4)),
-            stage_deadline=max(spec.stage_deadline, min(LEAST_DEADLINE, timeout / 8)),
+            stage_deadline=max(spec.stage_deadline, min(LEAST_DEADLINE, timeout / 4)),
         )
         job = self._job
         if job is None or not job.fits(spec):
