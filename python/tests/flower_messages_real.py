@@ -95,10 +95,11 @@ class Carrier(Threads):
         if what in ("lost", "late"):
             reply = self.replies.pop(identifier)
             if what == "late":
-                self.late.append((identifier, reply))
+                self.late.append((step, identifier, reply))
         else:
-            for late, reply in self.late:
-                self.replies[late] = reply
+            for then, late, reply in self.late:
+                if then < step:
+                    self.replies[late] = reply
 
     def pull_messages(self, message_ids):
         found = super().pull_messages(message_ids)
@@ -321,7 +322,7 @@ def test_a_late_reply_is_not_taken_for_one_of_the_next_round(federation):
     securely(inner, strategy, federation, rounds=3, timeout=8, **input_ends, **SEMI_HONEST)
     assert seen == [[False], [True, False], [False]]
     # It lay there, and nobody asked for it.
-    (identifier, reply) = inner.late[0]
+    ((_, identifier, reply),) = inner.late
     assert inner.replies[identifier] is reply
 
 

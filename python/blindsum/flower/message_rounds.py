@@ -22,6 +22,10 @@ POLL = 0.25
 """Seconds between two looks for replies: each of the exchanges of a round waits for them."""
 
 
+LEAST_DEADLINE = 120.0
+"""Seconds of a stage, at least: twice those after which Flower notices that a process has died."""
+
+
 class MessageRounds:
     """The rounds of a run: one job for all of them, as long as the number of nodes fits it.
 
@@ -120,6 +124,11 @@ class MessageRounds:
             return Replies(), "no node has a certificate"
         slots = MetricSlots(spec.metrics)
         spec = slots.job(spec)
+        # Flower's polling is a part of each stage; that a process has died it says itself.
+        spec = spec.replace(
+            join_deadline=max(spec.join_deadline, min(LEAST_DEADLINE, timeout / 4)),
+            stage_deadline=max(spec.stage_deadline, min(LEAST_DEADLINE, timeout / 4)),
+        )
         job = self._job
         if job is None or not job.fits(spec):
             job = self._job = self._begin(spec)
