@@ -9,9 +9,9 @@ import pytest
 import blindsum as bs
 from blindsum import machines, pki
 from blindsum.flower.direct import Identity
+from blindsum.flower.letters import Letter
 from blindsum.flower.metric_slots import MetricSlots
 from blindsum.flower.node_folder import JobFolder, Place
-from blindsum.flower.letters import Letter
 from blindsum.flower.node_machine import Node, Trained, answer
 from blindsum.flower.settings import RunSettings, check_job
 
@@ -321,7 +321,11 @@ TOLD = {
 @pytest.mark.parametrize(
     ("key", "wrong"),
     [
-        *((key, value) for key in ("order", "link", "number", "tag") for value in (None, -1, "1", 1.5, 2**63)),
+        *(
+            (key, value)
+            for key in ("order", "link", "number", "tag")
+            for value in (None, -1, "1", 1.5, 2**63)
+        ),
         *(("has-model", value) for value in (None, 1, "true")),
         *(("content", value) for value in (None, "", "ab" * 31, "AB" * 32, "a\n" * 32, b"ab" * 32)),
         *(("job", value) for value in (None, " ", 5, "j" * 129)),
