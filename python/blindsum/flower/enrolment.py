@@ -34,14 +34,15 @@ IN_NODE = "set it in --node-config of the SuperNode"
 class RunAuthority:
     """The CA of a run, in a folder of the ServerApp's process that vanishes with it."""
 
-    def __init__(self, run: int, url: str) -> None:
+    def __init__(self, run: int, url: str, *, is_simulated: bool = False) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="blindsum-flower-ca-")
         self._place = Path(self._folder.name)
         pki.init(self._place)
         host = urlsplit(url).hostname if url else None
         pki.issue(self._place, "coordinator", hosts=[host] if host else ["127.0.0.1", "localhost"])
         self._certificates: dict[int, str] = {}
-        logger.warning(LOUD, run)
+        if not is_simulated:
+            logger.warning(LOUD, run)
 
     @property
     def identity(self) -> Identity:

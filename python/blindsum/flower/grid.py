@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import secrets
+import time
 from collections.abc import Iterable, Mapping
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from blindsum import checks
@@ -15,6 +16,7 @@ from blindsum.flower.direct import Identity, Rounds, Sum
 from blindsum.flower.enrolment import RunAuthority, check_spec, node_name
 from blindsum.flower.exchange import SHORT_POLL, Replies, exchange
 from blindsum.flower.fixed import FixedArrays
+from blindsum.flower.message_rounds import MessageRounds
 from blindsum.flower.records import (
     ModelArrays,
     mean_content,
@@ -24,10 +26,11 @@ from blindsum.flower.records import (
     weight_of,
 )
 from blindsum.flower.refusals import foreign
-from blindsum.flower.replies import MOST_KNOWN, NodeReply, agreeing, clean, read, refuse
+from blindsum.flower.replies import MOST_KNOWN, NodeReply, agreeing, all_refused, clean, read, refuse
+from blindsum.flower.sent import configuration, is_train, with_record
 from blindsum.flower.settings import MANY, RunSettings, check_early, check_job, check_nodes
 from blindsum.flower.standing import StandingRounds
-from blindsum.flower.texts import DIRECT, ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
+from blindsum.flower.texts import DIRECT, ENROL, MEAN, MESSAGES, SIMULATION, logger, warn_once
 from blindsum.spec import JobSpec
 
 TOKEN = 12
@@ -87,8 +90,8 @@ class SecureGrid:
         Grid.register(type(self))
         self._grid = grid
         self._template = job if isinstance(job, JobSpec) else None
-        self._settings = RunSettings.read(_configuration(job), settings)
-        self._run_config = _configuration(job if context is None else context)
+        self._settings = RunSettings.read(configuration(job), settings)
+        self._run_config = configuration(job if context is None else context)
         strategies.check(strategy)
         self._weighted_by = strategies.weighted_by(strategy)
         if strategy is None:
@@ -119,7 +122,7 @@ class SecureGrid:
         self._dropped = set[str]()
         self._parties = dict[int, str]()
         self._fixed = FixedArrays()
-        self._rounds: Rounds | None = None
+        self._rounds: Rounds | MessageRounds | None = None
         self._authority: RunAuthority | None = None
         self._standing: StandingRounds | None = None
         if self._settings.coordinator and self._transport == DIRECT:
@@ -207,8 +210,8 @@ class SecureGrid:
             The coordinator cannot start.
         """
         sent = list(messages)
-        if not sent or not all(_is_train(message) for message in sent):
-            if any(_is_train(message) for message in sent):
+        if not sent or not all(is_train(message) for message in sent):
+            if any(is_train(message) for message in sent):
                 raise ConfigError("messages", "are of several types: send train messages by themselves")
             passed = list(self._grid.send_and_receive(sent, timeout=timeout))
             clean(reply for reply in passed if reply.has_error())
@@ -228,10 +231,14 @@ class SecureGrid:
             spec = self._standing.spec(arrays.dim, len(sent))
             check_job(spec, "standing")
         else:
-            spec = self._bound(self._spec(arrays.dim, len(sent), timeout), sent[0])
+            spec = self._spec(arrays.dim, len(sent), timeout)
+            if self._transport != MESSAGES:
+                spec = self._bound(spec, sent[0])
         said: list[tuple[Any, NodeReply]] = []
         if self._transport == SIMULATION:
             replies, found = self._simulate(sent, arrays, spec, timeout)
+        elif self._transport == MESSAGES:
+            replies, found = self._sum_in_messages(sent, spec, timeout)
         else:
             replies, found = self._sum_directly(sent, spec, min(timeout or LONGEST, LONGEST))
             said = self._read(replies)
@@ -317,7 +324,7 @@ class SecureGrid:
         }
         try:
             sent = [
-                _with_record(message, told | self._certificate(message))
+                with_record(message, told | self._certificate(message))
                 for message in messages
                 if not self._lacks_certificate(message)
             ]
@@ -336,9 +343,27 @@ class SecureGrid:
         finally:
             rounds.end()
 
+    def _sum_in_messages(
+        self, messages: list[Any], spec: JobSpec, timeout: float | None
+    ) -> tuple[Replies, Sum | str]:
+        """Run a round in Flower's own messages."""
+        end = time.monotonic() + min(timeout or LONGEST, LONGEST)
+        if not isinstance(self._rounds, MessageRounds):
+            self._rounds = MessageRounds(self._grid, self._settings, self._weighted_by, self._run_config)
+        rounds = self._rounds
+        if self._authority is None:
+            self._authority = rounds.authority(spec)
+        refused = self._enrol(messages, timeout, rounds.told)
+        sent = [message for message in messages if not self._lacks_certificate(message)]
+        certificates = {message.metadata.dst_node_id: self._certificate(message) for message in sent}
+        replies, found = rounds.run(sent, spec, self._step, certificates, end - time.monotonic())
+        self._drop(rounds.dropped)
+        replies.errors += refused
+        return replies, found
+
     def _coordinator(self, spec: JobSpec) -> Rounds:
         """The coordinator of this run."""
-        if self._rounds is None:
+        if not isinstance(self._rounds, Rounds):
             settings = self._settings
             if settings.coordinator_identity:
                 identity = Identity(
@@ -358,13 +383,15 @@ class SecureGrid:
             return {node: node_name(node) for node in nodes}
         return {node: self._parties[node] for node in nodes if node in self._parties}
 
-    def _enrol(self, messages: list[Any], timeout: float | None) -> list[Any]:
+    def _enrol(
+        self, messages: list[Any], timeout: float | None, told: Mapping[str, str] = MappingProxyType({})
+    ) -> list[Any]:
         """Give nodes without one a certificate of the run, and give error replies of those that have none."""
         authority = self._authority
         new = [message for message in messages if self._lacks_certificate(message)]
         if authority is None or not new:
             return []
-        replies = exchange(self._grid, [_with_record(one, {"how": ENROL}) for one in new], timeout)
+        replies = exchange(self._grid, [with_record(one, {"how": ENROL, **told}) for one in new], timeout)
         for reply, says in read(replies):
             try:
                 authority.sign(replies.asked(reply).metadata.dst_node_id, says.request)
@@ -391,9 +418,7 @@ class SecureGrid:
             spec.protocol,
         )
         told = {"how": SIMULATION}
-        replies = exchange(
-            self._grid, [_with_record(one, told) for one in messages], timeout, poll=SHORT_POLL
-        )
+        replies = exchange(self._grid, [with_record(one, told) for one in messages], timeout, poll=SHORT_POLL)
         declared = [metric.name for metric in spec.metrics]
         taken: list[tuple[Any, int, Mapping[str, float]]] = []
         for reply in list(replies.good):
@@ -427,22 +452,12 @@ class SecureGrid:
         rounds = self._rounds if self._standing is None else self._standing
         began = rounds is not None and rounds.began
         if self._step == 1 and not (replies.good or replies.missing or began):
-            self._raise_refused(replies)
+            raise all_refused(replies)
         logger.warning(
             "round %d has no sum: %s; %d nodes failed. The strategy goes on with the arrays of before",
             self._step,
             why,
             len(replies.errors),
-        )
-
-    @staticmethod
-    def _raise_refused(replies: Replies) -> None:
-        reasons = list(dict.fromkeys(str(reply.error.reason) for reply in replies.errors))
-        shown = "; ".join(reasons[:3])
-        raise ConfigError(
-            "nodes",
-            f"{len(replies.errors)} of {len(replies.errors) + len(replies.good)} nodes refused the "
-            f"first round, and would again: {shown}",
         )
 
     def _copies(self, messages: list[Any], content: Any, found: Sum) -> list[Any]:
@@ -460,39 +475,6 @@ class SecureGrid:
             Message(RecordDict(shared | {"metrics": MetricRecord(metrics)}), reply_to=message)
             for message in messages[:count]
         ]
-
-
-def _configuration(job: object) -> Mapping[str, object]:
-    """The run's configuration."""
-    if isinstance(job, JobSpec):
-        return {}
-    found = getattr(job, "run_config", job)
-    if not isinstance(found, Mapping):
-        kind = type(job).__name__
-        raise ConfigError(
-            "job", f"must be the ServerApp's Context, a mapping or a blindsum.JobSpec, not a {kind}"
-        )
-    return found
-
-
-def _is_train(message: Any) -> bool:
-    return str(message.metadata.message_type).partition(".")[0] == "train"
-
-
-def _with_record(message: Any, told: Mapping[str, Any]) -> Any:
-    """A copy of a message with Blindsum's record; strategies give all messages one content."""
-    from flwr.app import ConfigRecord, Message, RecordDict
-
-    content = RecordDict(dict(message.content))
-    content[RECORD] = ConfigRecord(dict(told))
-    metadata = message.metadata
-    return Message(
-        content,
-        dst_node_id=metadata.dst_node_id,
-        message_type=metadata.message_type,
-        group_id=metadata.group_id,
-        ttl=metadata.ttl,
-    )
 
 
 def _survivors(found: Sum | str) -> float:

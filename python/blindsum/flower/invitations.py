@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from blindsum.flower.refusals import Refusal, foreign
-from blindsum.flower.texts import DIRECT, ENROL, MEAN, ONE, SIMULATION
+from blindsum.flower.texts import DIRECT, ENROL, MEAN, MESSAGES, ONE, SIMULATION
 
 MOST_URL = 2048
 MOST_NAME = 128
@@ -59,26 +59,26 @@ class Told:
         timeout = record.get("timeout")
         is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
         if not is_number or not 0 < timeout <= MOST_TIMEOUT:  # type: ignore[operator]
-            raise _wrong("timeout", f"must be a number of seconds, above 0 and at most {MOST_TIMEOUT:.0f}")
-        job_hash = _text(record, "job-hash", 64)
+            raise wrong("timeout", f"must be a number of seconds, above 0 and at most {MOST_TIMEOUT:.0f}")
+        job_hash = text(record, "job-hash", 64)
         if not re.fullmatch("[0-9a-f]{64}", job_hash):
-            raise _wrong("job-hash", "must be 64 hexadecimal digits")
-        reply = _text(record, "reply", MOST_NAME)
+            raise wrong("job-hash", "must be 64 hexadecimal digits")
+        reply = text(record, "reply", MOST_NAME)
         if reply not in (ONE, MEAN):
-            raise _wrong("reply", f"must be {ONE!r} or {MEAN!r}")
+            raise wrong("reply", f"must be {ONE!r} or {MEAN!r}")
         tag = record.get("tag")
         if tag is not None and (isinstance(tag, bool) or not isinstance(tag, int) or not 0 <= tag < 2**63):
-            raise _wrong("tag", "must be a whole number from 0 to 2**63 - 1")
+            raise wrong("tag", "must be a whole number from 0 to 2**63 - 1")
         return cls(
             tag=tag,
-            url=_text(record, "url", MOST_URL),
-            job=_text(record, "job", MOST_NAME),
+            url=text(record, "url", MOST_URL),
+            job=text(record, "job", MOST_NAME),
             job_hash=job_hash,
             timeout=float(timeout),  # type: ignore[arg-type]
-            weighted_by=_text(record, "weighted-by", MOST_NAME),
+            weighted_by=text(record, "weighted-by", MOST_NAME),
             reply=reply,
-            certificate=_text(record, "certificate", MOST_PEM) if "certificate" in record else "",
-            ca=_text(record, "ca", MOST_PEM) if "certificate" in record else "",
+            certificate=text(record, "certificate", MOST_PEM) if "certificate" in record else "",
+            ca=text(record, "ca", MOST_PEM) if "certificate" in record else "",
         )
 
 
@@ -91,7 +91,7 @@ def how(record: Mapping[str, object]) -> str:
         Something that this Blindsum does not know; ``field`` is ``"blindsum-transport"``.
     """
     asked = record.get("how")
-    for known in (DIRECT, SIMULATION, ENROL):
+    for known in (DIRECT, MESSAGES, SIMULATION, ENROL):
         if asked == known:
             return known
     raise Refusal(
@@ -101,7 +101,7 @@ def how(record: Mapping[str, object]) -> str:
     )
 
 
-def check_weighted_by(told: Told, run_config: Mapping[str, object]) -> None:
+def check_weighted_by(weighted_by: str, run_config: Mapping[str, object]) -> None:
     """Refuse a weight that the run does not declare: the server would choose what of the metrics it is.
 
     Raises
@@ -109,21 +109,29 @@ def check_weighted_by(told: Told, run_config: Mapping[str, object]) -> None:
     blindsum.ConfigError
         It is another key; ``field`` is ``"blindsum-weighted-by"``.
     """
-    if told.weighted_by != run_config.get(WEIGHTED_BY, EXAMPLES):
+    if weighted_by != run_config.get(WEIGHTED_BY, EXAMPLES):
         raise Refusal(
             WEIGHTED_BY,
-            f"the ServerApp weighs replies by {foreign(told.weighted_by, 64)!r}, which is not what the run "
+            f"the ServerApp weighs replies by {foreign(weighted_by, 64)!r}, which is not what the run "
             f"declares ({EXAMPLES!r} by default): set {WEIGHTED_BY} in the run's configuration",
         )
 
 
-def _text(record: Mapping[str, object], key: str, most: int) -> str:
+def text(record: Mapping[str, object], key: str, most: int) -> str:
+    """A text of the record.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is missing, empty or too long.
+    """
     value = record.get(key)
     if not isinstance(value, str) or not value.strip() or len(value) > most:
-        raise _wrong(key, f"must be a text of 1 to {most} characters")
+        raise wrong(key, f"must be a text of 1 to {most} characters")
     return value
 
 
-def _wrong(key: str, rule: str) -> Refusal:
+def wrong(key: str, rule: str) -> Refusal:
+    """The error for an entry of the record."""
     version = "install the same version of Blindsum at the ServerApp and at all nodes"
     return Refusal("blindsum-record", f"{key!r} of the train message {rule}: {version}")

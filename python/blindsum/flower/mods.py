@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from blindsum.arrays import Vector
@@ -13,11 +13,15 @@ from blindsum.flower import (
     enrolment,
     invitations,
     measured,
+    node_machine,
     outgoing,
     refusals,
     simulated,
 )
 from blindsum.flower.direct import Guard, Identity, Invitation, take_part
+from blindsum.flower.frames import packed
+from blindsum.flower.letters import Letter
+from blindsum.flower.metric_slots import MetricSlots
 from blindsum.flower.records import (
     ModelArrays,
     mean_content,
@@ -29,7 +33,7 @@ from blindsum.flower.records import (
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.replies import MOST_DROPPED
 from blindsum.flower.settings import PLAIN, SERVERS, NodeSettings
-from blindsum.flower.texts import ENROL, MEAN, RECORD, SIMULATION, logger, warn_once
+from blindsum.flower.texts import ENROL, FRAMES, MEAN, MESSAGES, RECORD, SIMULATION, logger, warn_once
 from blindsum.flower.trained import Cohorts
 from blindsum.rounds import RoundResult
 from blindsum.spec import JobSpec
@@ -95,12 +99,12 @@ def _handled(message: Any, context: Any, settings: NodeSettings, call_next: Call
         if not (reply.has_error() or settings.allows_arrays):
             outgoing.check(reply)
         return reply
-    node = _Node(message, context, settings)
     record = message.content.get(RECORD)
     if record is None:
-        node.check_plain()
+        _Node(message, context, settings).check_plain()
         return call_next(message, context)
     told = dict(record)
+    node = _Node(message, context, simulated.node_settings(context, settings, told))
     # Mods that come next expect one ConfigRecord.
     del message.content[RECORD]
     match invitations.how(told):
@@ -109,6 +113,9 @@ def _handled(message: Any, context: Any, settings: NodeSettings, call_next: Call
         case how if how == SIMULATION:
             simulated.check_node(context.node_config, settings)
             return call_next(message, context)
+        case how if how == MESSAGES:
+            # And one ArrayRecord.
+            return node.answer(told, message.content.pop(FRAMES, None), call_next)
         case _:
             return node.take_part(invitations.Told.read(told), call_next)
 
@@ -147,41 +154,27 @@ class _Node:
         from flwr.app import ConfigRecord, Message, RecordDict
 
         message, settings = self._message, self._settings
-        invitations.check_weighted_by(told, self._context.run_config)
-        key, record = only_arrays(message.content, "the train message")
-        arrays = ModelArrays(record)
-        model = measured.model_hash(record)
-        dropped: list[str] = []
-
-        def prepare(reply: Any, spec: JobSpec) -> tuple[Vector, int, Mapping[str, float]]:
-            metrics = only_metrics(reply.content)
-            weight = _counted(weight_of(metrics, told.weighted_by), spec)
-            found, left_out = metrics_of(metrics, (metric.name for metric in spec.metrics), told.weighted_by)
-            dropped.extend(left_out)
-            if found:
-                found = self._told_once(found, model)
-            _, local = only_arrays(reply.content, "the reply")
-            return arrays.difference(local), weight, found
-
+        invitations.check_weighted_by(told.weighted_by, self._context.run_config)
+        change = _Change(message, settings, told.weighted_by)
         reply, name, result = take_part(
             self._invitation(told),
             self._identity(told),
             settings.policy,
             settings.give_up_after,
             lambda: call_next(message, self._context),
-            prepare,
-            _NodeGuard(message, self._context, settings, told, model),
+            lambda reply, spec: _alike(change.of(reply, (metric.name for metric in spec.metrics)), spec),
+            _NodeGuard(message, self._context, settings, told, change.model),
         )
         if reply.has_error():
             return reply
-        said: dict[str, Any] = {"party": name, "dropped": dropped[:MOST_DROPPED]}
+        said: dict[str, Any] = {"party": name, "dropped": change.dropped[:MOST_DROPPED]}
         if result is None:
             logger.info("job %r: no examples here, so this node gave no update", told.job)
             return Message(RecordDict({RECORD: ConfigRecord(said)}), reply_to=message)
         said["result"] = result.result
         content = RecordDict()
         if told.reply == MEAN:
-            content = self._with_mean(key, arrays, told.weighted_by, result)
+            content = self._with_mean(change.key, change.arrays, told.weighted_by, result)
         content[RECORD] = ConfigRecord(said)
         return Message(content, reply_to=message)
 
@@ -200,31 +193,61 @@ class _Node:
         about = contents.about(self._message, self._context, told.weighted_by)
         return Invitation(urls, told.job, told.job_hash, told.timeout, told.tag, about, settings.state)
 
-    def _told_once(self, metrics: dict[str, float], model: str) -> dict[str, float]:
-        """The metrics, unless this node has reported some of the same model before, or cannot know."""
-        if self._settings.state is None:
-            warn_once(
-                "state",
-                "this node reports no metrics: a server that asks twice for those of one model, the second "
-                "time without this node, would learn its own; name a folder by blindsum-state in "
-                "--node-config of the SuperNode, in which the node remembers of which models it has "
-                "reported some",
+    def answer(self, told: Mapping[str, Any], frames: Any, call_next: Callable[[Any, Any], Any]) -> Any:
+        """Hand in the frames of a message, train if it has the model, and reply with the party's frames."""
+        from flwr.app import ConfigRecord, Message, RecordDict
+
+        message, context, settings = self._message, self._context, self._settings
+        if settings.state is None:
+            raise Refusal(
+                "blindsum-state",
+                "is missing, and blindsum-transport = 'messages' needs it: name a folder of this node that "
+                "outlives its processes, and that no backup brings back, in --node-config of the SuperNode",
             )
-            return {}
-        if measured.is_first_report(self._settings.state, model):
-            return metrics
-        logger.warning(
-            "this node has reported metrics of this model before, and reports none again: a difference of "
-            "two sums could be its own"
+        letter = Letter.read(told, frames, message)
+        invitations.check_weighted_by(letter.weighted_by, context.run_config)
+
+        def train(spec: JobSpec) -> node_machine.Trained:
+            slots = MetricSlots.read(spec.parameters)
+            change = _Change(message, settings, letter.weighted_by)
+            reply = call_next(message, context)
+            if reply.has_error():
+                raise node_machine.NoUpdate(reply)
+            update, weight, metrics = change.of(reply, slots.names)
+            filled = slots.filled(update, metrics, spec.clip or 1.0)
+            dropped = {"dropped": change.dropped[:MOST_DROPPED]}
+            return node_machine.Trained(filled, weight, change.model, dropped)
+
+        node = node_machine.Node(
+            identity=self._identity(letter),
+            policy=settings.policy,
+            state=settings.state,
+            run=str(context.run_id),
+            wait=settings.give_up_after,
+            bound=contents.run_digest(context.run_id, context.run_config, letter.weighted_by),
+            cohorts=_cohorts(settings),
+            accept=self._acceptance(letter),
         )
-        return {}
+        try:
+            answer = node_machine.answer(letter, node, train)
+        except node_machine.NoUpdate as error:
+            return error.reply
+        content = RecordDict({RECORD: ConfigRecord(dict(answer.told))})
+        if answer.frames:
+            content[FRAMES] = packed(answer.frames)
+        return Message(content, reply_to=message)
 
     @staticmethod
     def _with_mean(key: str, arrays: ModelArrays, weighted_by: str, result: RoundResult) -> Any:
         moved = arrays.moved(result.mean)
         return mean_content(key, moved, weighted_by, result.total_weight, result.metrics)
 
-    def _identity(self, told: invitations.Told) -> Identity:
+    def _acceptance(self, letter: Letter) -> Callable[[JobSpec], None]:
+        """What a node of a job over messages looks at. Nodes of a simulation have no secrets to lose."""
+        is_simulated = simulated.is_simulated_node(self._context.node_config)
+        return enrolment.check_spec if letter.certificate and not is_simulated else lambda spec: None
+
+    def _identity(self, told: invitations.Told | Letter) -> Identity:
         """What this node shows the coordinator."""
         settings = self._settings
         if told.certificate:
@@ -240,14 +263,16 @@ class _Node:
         return Identity(settings.identity, settings.ca, settings.revoked)
 
 
-def _counted(weight: int, spec: JobSpec) -> int:
-    """The weight of an update; where the job weighs all alike, 1."""
+def _alike(
+    given: tuple[Vector, int, Mapping[str, float]], spec: JobSpec
+) -> tuple[Vector, int, Mapping[str, float]]:
+    """An update with the weight 1, where the job weighs all nodes alike."""
+    update, weight, metrics = given
     if weight > 1 and getattr(spec.encoding, "max_weight", None) == 1:
-        warn_once(
-            "alike", "job %r weighs all nodes alike (max_weight = 1): examples are not counted", spec.job
-        )
-        return 1
-    return weight
+        text = "job %r weighs all nodes alike (max_weight = 1): examples are not counted"
+        warn_once("alike", text, spec.job)
+        weight = 1
+    return update, weight, metrics
 
 
 class _NodeGuard(Guard):
@@ -260,8 +285,7 @@ class _NodeGuard(Guard):
         self._context = context
         self._told = told
         self._model = model
-        guards = settings.state is not None and not settings.allows_repeats
-        self._cohorts = Cohorts(str(settings.state)) if guards else None
+        self._cohorts = _cohorts(settings)
 
     def accept(self, spec: JobSpec) -> None:
         if self._told.certificate:
@@ -277,3 +301,50 @@ class _NodeGuard(Guard):
     def lost(self, parties: Sequence[str]) -> None:
         if self._cohorts is not None:
             self._cohorts.lost(self._model, parties)
+
+
+def _cohorts(settings: NodeSettings) -> Cohorts | None:
+    """The cohorts that a node remembers, if it does."""
+    guards = settings.state is not None and not settings.allows_repeats
+    return Cohorts(str(settings.state)) if guards else None
+
+
+class _Change:
+    """What training changes, as a party gives it."""
+
+    def __init__(self, message: Any, settings: NodeSettings, weighted_by: str) -> None:
+        self.key, record = only_arrays(message.content, "the train message")
+        self.arrays = ModelArrays(record)
+        self.model = measured.model_hash(record)
+        self.dropped: list[str] = []
+        self._settings, self._weighted_by = settings, weighted_by
+
+    def of(self, reply: Any, declared: Iterable[str]) -> tuple[Vector, int, Mapping[str, float]]:
+        """Update, weight and those of the metrics that are declared, of a reply of training."""
+        metrics = only_metrics(reply.content)
+        weight = weight_of(metrics, self._weighted_by)
+        found, left_out = metrics_of(metrics, declared, self._weighted_by)
+        self.dropped.extend(left_out)
+        if found:
+            found = self._told_once(found)
+        _, local = only_arrays(reply.content, "the reply")
+        return self.arrays.difference(local), weight, found
+
+    def _told_once(self, metrics: dict[str, float]) -> dict[str, float]:
+        """The metrics, unless this node has reported some of the same model before, or cannot know."""
+        if self._settings.state is None:
+            warn_once(
+                "state",
+                "this node reports no metrics: a server that asks twice for those of one model, the second "
+                "time without this node, would learn its own; name a folder by blindsum-state in "
+                "--node-config of the SuperNode, in which the node remembers of which models it has "
+                "reported some",
+            )
+            return {}
+        if measured.is_first_report(self._settings.state, self.model):
+            return metrics
+        logger.warning(
+            "this node has reported metrics of this model before, and reports none again: a difference of "
+            "two sums could be its own"
+        )
+        return {}

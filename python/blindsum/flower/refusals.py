@@ -48,6 +48,10 @@ class Refusal(ConfigError):
     """A node takes no part. Its text has no value of the node, so the server gets it as it is."""
 
 
+class OutOfOrder(NetworkError):
+    """A message that may not be answered now. Its text has no value of the node."""
+
+
 class FunctionFailed(BlindsumError):
     """A function of the app raised.
 
@@ -106,7 +110,7 @@ def for_server(error: Exception) -> BlindsumError:
     blindsum.BlindsumError
         Of the same type where it is one of Blindsum, with a text that names field and rule.
     """
-    if isinstance(error, (Refusal, FunctionFailed)):
+    if isinstance(error, (Refusal, FunctionFailed, OutOfOrder)):
         logger.warning("this node takes no part: %s", foreign(error, _MOST_LOGGED))
         return error
     if not isinstance(error, BlindsumError):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from blindsum.errors import InputError
+from blindsum.errors import ConfigError, InputError
 from blindsum.flower.exchange import Replies
 from blindsum.flower.refusals import foreign
 from blindsum.flower.texts import RECORD, logger
@@ -23,6 +23,9 @@ MOST_KNOWN = 100
 
 MOST_REQUEST = 64 << 10
 """Characters of a signing request."""
+
+MOST_CERTIFICATE = 64 << 10
+"""Characters of a certificate."""
 
 MOST_REASON = 500
 """Characters of the reason of an error reply."""
@@ -41,12 +44,21 @@ class NodeReply:
         The party's name, the name of its result, its signing request; empty where it says none.
     dropped : tuple of str
         Names of metrics that the node did not report.
+    certificate : str
+        Over Flower's messages: that of a connection which begins with this reply.
+    lost : str
+        Over Flower's messages: why the round goes on without the node, or came to nothing.
+    sat_out : bool
+        Over Flower's messages: whether the node has no examples.
     """
 
     party: str = ""
     result: str = ""
     request: str = ""
     dropped: tuple[str, ...] = ()
+    certificate: str = ""
+    lost: str = ""
+    sat_out: bool = False
 
     @classmethod
     def read(cls, content: Any) -> NodeReply:
@@ -64,11 +76,17 @@ class NodeReply:
         dropped = record.get("dropped", [])
         if not isinstance(dropped, list) or len(dropped) > MOST_DROPPED:
             raise InputError(f"{RECORD}['dropped']: must be a list of at most {MOST_DROPPED} names")
+        sat_out = record.get("sat-out", False)
+        if not isinstance(sat_out, bool):
+            raise InputError(f"{RECORD}['sat-out']: must be a truth value")
         return cls(
             party=_line(record, "party", MOST_NAME),
             result=_line(record, "result", MOST_NAME),
             request=_text(record, "request", MOST_REQUEST),
             dropped=tuple(foreign(name, 64) for name in dropped),
+            certificate=_text(record, "certificate", MOST_CERTIFICATE),
+            lost=foreign(_text(record, "lost", MOST_REASON), MOST_REASON),
+            sat_out=sat_out,
         )
 
 
@@ -99,13 +117,18 @@ def read(replies: Replies) -> list[tuple[Any, NodeReply]]:
 
 def refuse(replies: Replies, reply: Any, error: Exception) -> None:
     """Put an error reply in place of a reply with content, and warn of it by the id of its node."""
+    message = replies.asked(reply)
+    replies.good.remove(reply)
+    replies.errors.append(refused(message, error))
+
+
+def refused(message: Any, error: Exception) -> Any:
+    """An error reply for a node whose reply to a message is wrong; the log warns of it by the node's id."""
     from flwr.app import Error, Message
 
-    message = replies.asked(reply)
     reason = foreign(f"{type(error).__name__}: {error}", MOST_REASON)
     logger.warning("node %d: its reply is left out: %s", message.metadata.dst_node_id, reason)
-    replies.good.remove(reply)
-    replies.errors.append(Message(Error(code=REFUSED, reason=reason), reply_to=message))
+    return Message(Error(code=REFUSED, reason=reason), reply_to=message)
 
 
 def clean(errors: Iterable[Any]) -> list[Any]:
@@ -119,6 +142,17 @@ def clean(errors: Iterable[Any]) -> list[Any]:
             reply.error = Error(code=reply.error.code, reason=shown)
         found.append(reply)
     return found
+
+
+def all_refused(replies: Replies) -> ConfigError:
+    """What the ServerApp hears where all nodes refused the first round."""
+    reasons = list(dict.fromkeys(str(reply.error.reason) for reply in replies.errors))
+    shown = "; ".join(reasons[:3])
+    return ConfigError(
+        "nodes",
+        f"{len(replies.errors)} of {len(replies.errors) + len(replies.good)} nodes refused the first round, "
+        f"and would again: {shown}",
+    )
 
 
 def agreeing(replies: Replies, said: list[tuple[Any, NodeReply]], result: str, content: Any) -> list[Any]:

@@ -232,7 +232,8 @@ class RunSettings:
     metric_bound : float
         See ``metrics``.
     transport : str
-        ``"direct"``, ``"simulation"``, or ``"auto"``: simulation where Flower simulates.
+        ``"direct"``, ``"messages"``, ``"simulation"``, or ``"auto"``: simulation where Flower simulates, else
+        direct.
     weighted_by : str
         The key of the metric that is the weight of a reply; nodes take no other.
     reply : str
@@ -306,11 +307,20 @@ class RunSettings:
         return settings
 
     def _check(self) -> None:
-        for name, allowed in (("transport", ("auto", "direct", "simulation")), ("reply", (ONE, MEAN))):
+        for name, allowed in (
+            ("transport", ("auto", "direct", "messages", "simulation")),
+            ("reply", (ONE, MEAN)),
+        ):
             value = getattr(self, name)
             if value not in allowed:
                 rule = f"{value!r} must be one of {', '.join(allowed)}{_IN_RUN}"
                 raise ConfigError(PREFIX + name, rule)
+        if self.transport == "messages" and self.reply == MEAN:
+            rule = (
+                "'mean' does not go with blindsum-transport = 'messages', where nodes learn the mean with "
+                "the next round: leave it out"
+            )
+            raise ConfigError("blindsum-reply", rule + _IN_RUN)
         if self.coordinator_identity and not self.coordinator_ca:
             rule = (
                 "is missing, and blindsum-coordinator-identity needs it: name the certificate of the job's CA"
@@ -439,11 +449,17 @@ def check_job(spec: JobSpec, transport: str) -> None:
             "them: nodes would have to give each sum away. Choose secagg+, fssa or pss"
         )
         raise ConfigError("blindsum-protocol", rule + _IN_RUN)
-    if transport == "direct" and (spec.needs_servers or spec.decryptor):
+    if transport != "simulation" and (spec.needs_servers or spec.decryptor):
         rule = (
             f"{spec.protocol} computes on further servers, which stand beside the run, and the ServerApp "
             "starts a coordinator alone. Choose secagg+, fssa or pss, or run the job without Flower: "
             "blindsum serve, blindsum join"
+        )
+        raise ConfigError("blindsum-protocol", rule + _IN_RUN)
+    if transport == "messages" and str(spec.protocol).startswith("paillier"):
+        rule = (
+            f"{spec.protocol} needs its key service, which a coordinator over Flower's messages has not: "
+            "choose secagg+, fssa or pss, or blindsum-transport = 'direct'"
         )
         raise ConfigError("blindsum-protocol", rule + _IN_RUN)
 

@@ -17,12 +17,16 @@ from blindsum.arrays import Vector
 from blindsum.flower.direct import Sum
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.settings import NodeSettings, looks_like_ours
+from blindsum.policy import Policy
 from blindsum.spec import JobSpec
 
 MOST_THREADS = 8
 
 _ACTOR = "flwr.simulation.ray_transport.ray_actor"
 """The module whose ``run`` calls a ClientApp in a simulation."""
+
+FOLDER = "simulation-state"
+"""In a message of a simulation: the folder in which its nodes have theirs."""
 
 
 def is_simulated_grid(grid: Any) -> bool:
@@ -68,6 +72,20 @@ def check_node(config: Mapping[str, object], settings: NodeSettings) -> None:
             "is 'simulation' at the server, which asks for this node's arrays as they are, and this node is "
             "in no simulation: set it to 'direct' in the run's configuration, or leave it out",
         )
+
+
+def node_settings(context: Any, settings: NodeSettings, told: Mapping[str, object]) -> NodeSettings:
+    """The settings of a node; one of a simulation whose transport is messages takes those of the ServerApp.
+
+    Nodes of a simulation have no configuration of their own, and no secrets from the ServerApp, which runs on
+    the same machine. A node of a deployment takes nothing from the server side.
+    """
+    folder = told.get(FOLDER)
+    if not isinstance(folder, str) or not is_simulated_node(context.node_config):
+        return settings
+    policy = Policy(allowed_protocols=None, require_adversary=None, min_corrupt=0.0, min_honest=0)
+    state = os.path.join(folder, f"node-{context.node_id}")
+    return NodeSettings(state=state, trusts_run=True, policy=policy, allows_repeats=True)
 
 
 def summed(

@@ -12,6 +12,12 @@ RECORD = "blindsum"
 DIRECT = "direct"
 """Nodes go to a coordinator over Blindsum's own connection."""
 
+MESSAGES = "messages"
+"""Frames of Blindsum travel in Flower's own messages."""
+
+FRAMES = "blindsum-frames"
+"""The key of the ArrayRecord with them."""
+
 SIMULATION = "simulation"
 """Nodes reply with their arrays, and the protocol runs in the ServerApp's process."""
 

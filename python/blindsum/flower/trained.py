@@ -46,7 +46,7 @@ class Cohorts:
         OSError
             The folder cannot be written.
         """
-        line = _line(model, parties)
+        line = line_of(model, parties)
         others = list[str]()
 
         def change(known: list[str]) -> list[str]:
@@ -64,7 +64,10 @@ class Cohorts:
 
     def lost(self, model: str, parties: Iterable[str]) -> None:
         """Forget the latest such update: its round came to nothing."""
-        line = _line(model, parties)
+        self.forget(line_of(model, parties))
+
+    def forget(self, line: str) -> None:
+        """The same, of a :func:`line_of` model and parties."""
 
         def change(known: list[str]) -> list[str]:
             for place in reversed(range(len(known))):
@@ -75,6 +78,6 @@ class Cohorts:
         remembered.changed(self._folder, FILE, change)
 
 
-def _line(model: str, parties: Iterable[str]) -> str:
-    """A model and a cohort. Names of parties have no spaces."""
+def line_of(model: str, parties: Iterable[str]) -> str:
+    """A model and a cohort in one line. Names of parties have no spaces."""
     return f"{model} {hashlib.sha256(' '.join(sorted(parties)).encode()).hexdigest()}"

@@ -1,0 +1,398 @@
+"""A node's folder for a job in Flower's messages: state and mark, stored before a reply leaves.
+
+Flower runs a process for each message, and stores ``context.state`` after the reply has left: an earlier
+state could come to life beside frames of a later one. So the node has a folder of its own. It has for each
+job:
+
+``state``
+    The sealed state of the party, and in front of it the answer to the message that led to it.
+``mark``
+    The mark of the latest state, written after it. No backup and no snapshot may bring an earlier one back.
+``lock``
+    Held from before the state is read until the answer may leave, and no longer than the process lives.
+
+Beside the folders of jobs is ``over``, the names of jobs that this node takes part in no more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from blindsum.errors import SessionClosedError, StoreError, WaitTimeoutError
+from blindsum.flower.refusals import OutOfOrder
+from blindsum.flower.texts import logger
+from blindsum.os_errors import words
+
+FOLDER = "messages"
+"""Under the node's ``blindsum-state``."""
+
+IDLE = 30 * 24 * 3600.0
+"""Seconds without a message after which this node takes part in a job of another run no more."""
+
+LOOK = 0.05
+"""Seconds between two looks whether another process of this node has ended."""
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a message stands in its job: connections are numbered, and the messages of each from 0 on.
+
+    Attributes
+    ----------
+    link : int
+        The connection; a later one has a higher number.
+    number : int
+        The message of this connection; 0 begins it.
+    """
+
+    link: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What leaves the node as the answer to a message.
+
+    Attributes
+    ----------
+    frames : list of bytes
+        For the coordinator, in this order.
+    told : mapping
+        What the reply says beside them.
+    failed : str
+        Why there is no answer but an error; empty where there is one.
+    """
+
+    frames: list[bytes] = field(default_factory=list)
+    told: Mapping[str, Any] = field(default_factory=dict)
+    failed: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The latest step of the strategy in which the party was, and the latest update that it gave.
+
+    Attributes
+    ----------
+    tag : int
+        The round of the strategy.
+    content : str
+        The hash of what the node trains on in it, as hexadecimal digits; empty before the first one.
+    number : int
+        The round of the job to which the party has given an update whose end it has not heard yet; 0 where
+        there is none. Rounds begin with 1.
+    cohort : str
+        The model and the parties of that round (:func:`blindsum.flower.trained.line_of`).
+    """
+
+    tag: int = 0
+    content: str = ""
+    number: int = 0
+    cohort: str = ""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the folder has.
+
+    Attributes
+    ----------
+    state : bytes or None
+        The sealed state of the party; ``None`` in the beginning.
+    mark : int
+        The latest mark.
+    place : Place or None
+        The latest message that was answered.
+    answer : Answer
+        Its answer.
+    own_mark : int
+        The mark of ``state``: above ``mark`` where the process ended between the two, below it where the
+        state is an old copy.
+    step : Step
+        What the party was in.
+    """
+
+    state: bytes | None
+    mark: int
+    place: Place | None
+    answer: Answer
+    own_mark: int = 0
+    step: Step = Step()
+
+    def is_repeated(self, place: Place) -> bool:
+        """Whether a message is the latest one once more.
+
+        Raises
+        ------
+        blindsum.flower.refusals.OutOfOrder
+            It is none that may come now: one from before, or one behind another that has not come.
+        """
+        last = self.place
+        if last is not None and place == last:
+            return True
+        begins = place.number == 0 and (last is None or place.link > last.link)
+        follows = last is not None and (last.link, last.number + 1) == (place.link, place.number)
+        if begins or (follows and not self.answer.failed):
+            return False
+        came = "none" if last is None else f"message {last.number} of connection {last.link}"
+        raise OutOfOrder(
+            f"message {place.number} of connection {place.link} is out of order: the latest one that this "
+            f"node has answered is {came}. It came late, or this node's folder is an older copy; the "
+            "ServerApp begins another connection with the next train message"
+        )
+
+
+class JobFolder:
+    """The folder of a party in a job, alone among the processes of this node while it is open.
+
+    Folders of jobs that are over are removed: those of an earlier job of the same run, and those of other
+    runs that have had no message for :data:`IDLE` seconds. Their names stay, and this node takes no part in
+    them again, so a removed folder never comes to life with new keys under an old number.
+
+    Parameters
+    ----------
+    base
+        The node's ``blindsum-state``.
+    job, name
+        The job and the party.
+    run, order
+        The run, and the place of the job among its jobs.
+
+    Examples
+    --------
+    ::
+
+        with JobFolder(base, job, name, run, order).locked(30.0) as folder:
+            stored = folder.read()
+    """
+
+    def __init__(self, base: str, job: str, name: str, run: str, order: int) -> None:
+        self._base, self._job = base, job
+        self._owner = {"run": run, "order": order, "name": name}
+        self._place = Path(base) / FOLDER
+        # Names come from the server side: none of them may be a path.
+        self._folder = self._place / hashlib.sha256(f"{job}\n{name}".encode()).hexdigest()[:32]
+
+    @contextmanager
+    def locked(self, wait: float) -> Iterator[JobFolder]:
+        """Hold the lock of the folder, which ends with the process at the latest.
+
+        Parameters
+        ----------
+        wait
+            Seconds to wait at most for another process of this node.
+
+        Raises
+        ------
+        blindsum.WaitTimeoutError
+            Another process of this node still answers a message of this job.
+        blindsum.SessionClosedError
+            The job is over for this node.
+        blindsum.StoreError
+            The folder cannot be used.
+        """
+        with self._writable():
+            lock = self._lock(wait)
+        with lock:
+            with self._writable():
+                self._begin()
+            yield self
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        """Say which folder it is that cannot be used."""
+        try:
+            yield
+        except WaitTimeoutError:
+            raise
+        except OSError as error:
+            raise StoreError(
+                f"blindsum-state {self._base}: {words(error)}; name a folder that this process may write, in "
+                "--node-config of the SuperNode"
+            ) from error
+
+    def _lock(self, wait: float) -> IO[str]:
+        """The lock, held; it is made again where another process removes it meanwhile."""
+        until = time.monotonic() + wait
+        file = self._folder / "lock"
+        while True:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                opened = open(file, "a", encoding="utf-8")  # noqa: SIM115 - it stays open
+            except FileNotFoundError:
+                continue
+            if _try_lock(opened):
+                if file.exists() and os.path.samestat(os.fstat(opened.fileno()), file.stat()):
+                    return opened
+                opened.close()
+                continue
+            opened.close()
+            if time.monotonic() >= until:
+                raise WaitTimeoutError(
+                    f"another process of this node still answers a message of job {self._job!r}, after "
+                    f"{wait:.0f} s: it may be training. Raise the strategy's timeout, or "
+                    "blindsum-give-up-after of the node"
+                )
+            time.sleep(LOOK)
+
+    def _begin(self) -> None:
+        """Look whether the job goes on for this node, and remove those that are over."""
+        if self._folder.name in _over(self._place):
+            raise SessionClosedError(
+                f"job {self._job!r} is over for this node: a later job of its run has begun, or it had no "
+                f"message for {IDLE / 86400:.0f} days. Begin another run"
+            )
+        if not (self._folder / "job").exists():
+            write(self._folder / "job", json.dumps(self._owner).encode())
+            _remove_old(self._place, self._folder, self._owner)
+
+    def read(self) -> Stored:
+        """What was stored last.
+
+        Raises
+        ------
+        blindsum.StoreError
+            A file is missing or damaged.
+        """
+        mark, file = self._folder / "mark", self._folder / "state"
+        if not mark.exists():
+            if file.exists():
+                raise _unusable(mark, "is missing, and the state beside it may be an old copy")
+            write(mark, b"0")
+        try:
+            latest = int(mark.read_bytes())
+        except ValueError:
+            raise _unusable(mark, "holds no number") from None
+        if not file.exists():
+            return Stored(None, latest, None, Answer())
+        header, state, frames = _split(file)
+        answer = Answer(frames, header["told"], header["failed"])
+        place, step = Place(header["link"], header["number"]), Step(**header["step"])
+        return Stored(state, latest, place, answer, header["mark"], step)
+
+    def write(self, state: bytes, mark: int, place: Place, answer: Answer, step: Step = Step()) -> None:
+        """Store a state with its answer, and then its mark. After this the answer may leave.
+
+        Raises
+        ------
+        blindsum.StoreError
+            They cannot be written.
+        """
+        header = {
+            "format": FORMAT,
+            "link": place.link,
+            "number": place.number,
+            "mark": mark,
+            "told": dict(answer.told),
+            "failed": answer.failed,
+            "step": dataclasses.asdict(step),
+            "frames": [len(frame) for frame in answer.frames],
+            "state": len(state),
+        }
+        first = json.dumps(header, separators=(",", ":")).encode()
+        write(self._folder / "state", b"".join([first, b"\n", *answer.frames, state]))
+        self.write_mark(mark)
+
+    def write_mark(self, mark: int) -> None:
+        """Store the mark of the latest state."""
+        write(self._folder / "mark", str(mark).encode())
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file in the place of another, durably: a reader sees the old or the new one."""
+    new = path.with_name(f"{path.name}.new")
+    with open(new, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+    _flush(path.parent)
+
+
+def _flush(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _try_lock(opened: IO[str]) -> bool:
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _over(place: Path) -> set[str]:
+    """The folders of jobs that are over."""
+    file = place / "over"
+    return set(file.read_text(encoding="utf-8").split()) if file.exists() else set()
+
+
+def _remove_old(place: Path, own: Path, owner: Mapping[str, Any]) -> None:
+    """Remove the folders of jobs that are over, unless one of their processes still runs."""
+    for other in sorted(place.iterdir()):
+        if other == own or not _is_over(other, owner):
+            continue
+        with open(other / "lock", "a", encoding="utf-8") as opened:
+            if not _try_lock(opened):
+                continue
+            with open(place / "over", "a+", encoding="utf-8") as names:
+                fcntl.flock(names, fcntl.LOCK_EX)
+                names.write(f"{other.name}\n")
+                names.flush()
+                os.fsync(names.fileno())
+            _flush(place)
+            logger.info("job folder %s is over, and removed", other)
+            shutil.rmtree(other)
+
+
+def _is_over(folder: Path, owner: Mapping[str, Any]) -> bool:
+    """Whether the job of a folder is over, as the first message of another one tells."""
+    file, state = folder / "job", folder / "state"
+    if not file.exists():
+        return False
+    job = json.loads(file.read_bytes())
+    if job["run"] == owner["run"]:
+        return bool(job["name"] == owner["name"] and job["order"] < owner["order"])
+    latest = (state if state.exists() else file).stat().st_mtime
+    return latest + IDLE < time.time()
+
+
+def _split(file: Path) -> tuple[dict[str, Any], bytes, list[bytes]]:
+    """The parts of a state file."""
+    first, found, rest = file.read_bytes().partition(b"\n")
+    try:
+        header: dict[str, Any] = json.loads(first)
+        lengths = [*header["frames"], header["state"]]
+        is_whole = bool(found) and header["format"] == FORMAT and sum(lengths) == len(rest)
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unusable(file, f"is damaged ({error})") from None
+    if not is_whole:
+        raise _unusable(file, f"is damaged, or not of format {FORMAT}")
+    parts, end = list[bytes](), 0
+    for length in lengths:
+        begin, end = end, end + length
+        parts.append(rest[begin:end])
+    return header, parts[-1], parts[:-1]
+
+
+def _unusable(file: Path, why: str) -> StoreError:
+    return StoreError(
+        f"{file}: {why}; remove the folder {file.parent} while no ClientApp runs: the node then begins anew"
+    )
