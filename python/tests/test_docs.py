@@ -490,6 +490,7 @@ EXECUTED = {
     # By flower_real.py, where flwr is.
     "python flower",
     "sh flower",
+    "toml flower",
     # By nvflare_real.py and openfl_real.py, where nvflare and openfl are.
     "python nvflare job",
     "python nvflare loop",
