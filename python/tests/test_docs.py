@@ -491,6 +491,7 @@ EXECUTED = {
     "python flower",
     "python flower-secagg",
     "sh flower",
+    "toml flower",
     # By nvflare_real.py and openfl_real.py, where nvflare and openfl are.
     "python nvflare job",
     "python nvflare loop",

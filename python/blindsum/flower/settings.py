@@ -449,11 +449,11 @@ def check_job(spec: JobSpec, transport: str) -> None:
             "them: nodes would have to give each sum away. Choose secagg+, fssa or pss"
         )
         raise ConfigError("blindsum-protocol", rule + _IN_RUN)
-    if transport != "simulation" and (spec.needs_servers or spec.decryptor):
+    if transport not in ("simulation", "standing") and (spec.needs_servers or spec.decryptor):
         rule = (
             f"{spec.protocol} computes on further servers, which stand beside the run, and the ServerApp "
-            "starts a coordinator alone. Choose secagg+, fssa or pss, or run the job without Flower: "
-            "blindsum serve, blindsum join"
+            "starts a coordinator alone. Choose secagg+, fssa or pss, or name a coordinator that stands, "
+            "blindsum-coordinator"
         )
         raise ConfigError("blindsum-protocol", rule + _IN_RUN)
     if transport == "messages" and str(spec.protocol).startswith("paillier"):
