@@ -75,6 +75,16 @@ impl Member {
             false => {
                 let code = RoundRefusalCode::RoundRefusalUnable;
                 self.refuse(round, code, other).await?;
+                // Should the caller ask for that one now, it comes too late.
+                self.passed = number.filter(|offered| *offered != wanted.number).map(|tag| Passed {
+                    tag,
+                    round,
+                    reason: format!(
+                        "it was offered while this party waited for tag {}; wait for the tag of a step before its round \
+                         begins",
+                        wanted.number
+                    ),
+                });
             }
         }
         Ok(false)

@@ -83,10 +83,10 @@ impl Lead {
         for name in &call.names {
             let why = match self.members.contains_key(name) {
                 false => "it had not come when the round ended",
-                true if awaited.iter().any(|one| **one == **name) => {
-                    "the round ended while it was waited for"
+                true if call.ready.contains(name) && !awaited.iter().any(|one| **one == **name) => {
+                    continue;
                 }
-                true => continue,
+                true => "the round ended while it was waited for",
             };
             lost.entry(name.to_string()).or_insert_with(|| why.into());
         }

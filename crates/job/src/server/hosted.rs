@@ -51,6 +51,8 @@ pub(super) struct UnderWay {
     /// Who has connected or was ready since the call. The others may be processes of an earlier round that go, while those
     /// of this one are still to come.
     pub came: BTreeSet<Arc<str>>,
+    /// Who was ready for a round of the call.
+    pub ready: BTreeSet<Arc<str>>,
     /// Who is not waited for, and why; who connects again is.
     pub gone: BTreeMap<Arc<str>, String>,
     /// Whose connection was lost while the round was offered, and since when.
@@ -161,6 +163,7 @@ impl Lead {
             until: call.deadline.map(|within| (now + seconds(within), within)),
             off: None,
             came: BTreeSet::new(),
+            ready: BTreeSet::new(),
             gone: BTreeMap::new(),
             away: BTreeMap::new(),
             out: BTreeMap::new(),
@@ -262,6 +265,7 @@ impl Lead {
     pub(super) fn call_ready(&mut self, name: &Arc<str>) {
         if let Some(call) = self.call_mut() {
             call.came.insert(name.clone());
+            call.ready.insert(name.clone());
         }
     }
 

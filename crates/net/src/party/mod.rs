@@ -333,19 +333,10 @@ impl Party {
                         return Ok(NextRound::Round(round));
                     }
                 },
-                // It came of the tag for which the caller waited before.
-                Ok(Notice::Refused(
-                    error @ NetError::Job(
-                        JobError::OtherTag { wanted, .. }
-                        | JobError::AboutOther { tag: wanted, .. },
-                    ),
-                )) if tag.is_none_or(|tag| tag.number != wanted) => {
-                    if let Some(error) = missed_meanwhile(&error, tag) {
-                        self.asked = None;
-                        return Ok(NextRound::Refused(error));
-                    }
-                    self.want(tag);
-                }
+                // It is of the tag for which the caller waited before.
+                Ok(Notice::Refused(NetError::Job(
+                    JobError::OtherTag { wanted, .. } | JobError::AboutOther { tag: wanted, .. },
+                ))) if tag.is_none_or(|tag| tag.number != wanted) => {}
                 Ok(Notice::Refused(error)) => {
                     self.asked = None;
                     return Ok(NextRound::Refused(error));
@@ -444,31 +435,4 @@ fn say_goodbye((runtime, task): (Runtime, JoinHandle<()>), said: Sender<()>) {
     // Nobody may wait for it.
     let _ = said.send(());
     runtime.shutdown_timeout(GOODBYE);
-}
-
-/// Why the round of the tag that the caller waits for now goes on without this party, which refused it while the caller
-/// waited for another one.
-fn missed_meanwhile(refused: &NetError, tag: Option<Tag>) -> Option<NetError> {
-    match (refused, tag) {
-        (
-            NetError::Job(JobError::OtherTag {
-                round,
-                wanted,
-                offered: Some(offered),
-            }),
-            Some(tag),
-        ) if *offered == tag.number => {
-            let reason = format!(
-                "it was offered while this party waited for tag {wanted}; wait for the tag of a step before its round begins"
-            );
-            Some(
-                JobError::Dropped {
-                    round: *round,
-                    reason,
-                }
-                .into(),
-            )
-        }
-        _ => None,
-    }
 }
