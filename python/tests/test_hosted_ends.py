@@ -43,7 +43,7 @@ def test_a_host_that_is_interrupted_leaves_no_round_behind(host, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(PendingRound, "result", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            run(names(0, 1, 2), tag=1)
+            run(names(0, 1, 2), tag=1, join_within=600)
     while True:
         try:
             begun = begin(names(0, 1, 2), tag=1)
