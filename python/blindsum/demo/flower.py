@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType
@@ -20,10 +20,12 @@ import numpy as np
 
 import blindsum
 from blindsum.demo import digits, network, reference
+from blindsum.demo.compared import Comparison
 from blindsum.demo.run import FULL_ROUNDS, TARGET_ACCURACY
 from blindsum.errors import BlindsumError, ConfigError, SpecError
 from blindsum.flower.installed import need
-from blindsum.flower.settings import MIN_NODES, RunSettings
+from blindsum.flower.settings import RunSettings
+from blindsum.framework_jobs import MIN_PARTIES
 from blindsum.spec import JobSpec
 
 Array = reference.Array
@@ -86,44 +88,8 @@ class FlowerRound:
 
 
 @dataclass(frozen=True)
-class FlowerResult:
-    """What the demonstration showed.
-
-    Attributes
-    ----------
-    settings : Settings
-        What was asked for.
-    examples : list of int
-        Training images of each node.
-    weighted : bool
-        Whether an update weighs as much as its node has images; some protocols let all weigh alike.
-    rounds : list of FlowerRound
-        What happened.
-    bound : float
-        What quantisation may cost in ``deviation``.
-    seconds : float
-        Of both runs.
-    problems : list of str
-        What was not as promised.
-    """
-
-    settings: Settings
-    examples: list[int]
-    weighted: bool
-    rounds: list[FlowerRound]
-    bound: float
-    seconds: float
-    problems: list[str] = field(default_factory=list)
-
-    @property
-    def accuracy(self) -> float:
-        """Of the final model."""
-        return self.rounds[-1].accuracy
-
-    @property
-    def plain_accuracy(self) -> float:
-        """Of plain FedAvg."""
-        return self.rounds[-1].plain_accuracy
+class FlowerResult(Comparison[Settings, FlowerRound]):
+    """What the demonstration showed; its ``seconds`` are those of both runs."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -200,9 +166,9 @@ def run(settings: Settings, on_round: OnRound) -> FlowerResult:
 
 def _job(settings: Settings) -> tuple[dict[str, object], JobSpec]:
     """The settings of the secure grid, and the job of a round; without weights where there are none."""
-    if settings.parties < MIN_NODES:
+    if settings.parties < MIN_PARTIES:
         rule = (
-            f"{MIN_NODES} <= parties = {settings.parties} must hold: of two, each learns the other's update"
+            f"{MIN_PARTIES} <= parties = {settings.parties} must hold: of two, each learns the other's update"
         )
         raise ConfigError("parties", rule)
     if settings.rounds < 1:

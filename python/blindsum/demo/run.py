@@ -7,7 +7,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from blindsum.coordinator import stored_model, stored_rounds
 from blindsum.demo import digits, network, reference
+from blindsum.demo.compared import Comparison
 from blindsum.demo.digits import Examples
 from blindsum.demo.party import SETTINGS, models_file
 from blindsum.errors import BlindsumError, ConfigError, SpecError
@@ -108,44 +109,8 @@ class DemoRound:
 
 
 @dataclass(frozen=True)
-class DemoResult:
-    """What the demonstration showed.
-
-    Attributes
-    ----------
-    settings : Settings
-        What was asked for.
-    examples : list of int
-        Training examples of each party.
-    weighted : bool
-        Whether an update weighs as much as its party has examples; some protocols let all weigh alike.
-    rounds : list of DemoRound
-        What happened.
-    bound : float
-        What quantisation may cost in ``deviation``.
-    seconds : float
-        Of the whole run.
-    problems : list of str
-        What was not as promised.
-    """
-
-    settings: Settings
-    examples: list[int]
-    weighted: bool
-    rounds: list[DemoRound]
-    bound: float
-    seconds: float
-    problems: list[str] = field(default_factory=list)
-
-    @property
-    def accuracy(self) -> float:
-        """Of the final model."""
-        return self.rounds[-1].accuracy
-
-    @property
-    def plain_accuracy(self) -> float:
-        """Of plain FedAvg."""
-        return self.rounds[-1].plain_accuracy
+class DemoResult(Comparison[Settings, DemoRound]):
+    """What the demonstration showed."""
 
     def stages(self) -> dict[str, list[tuple[DemoRound, dict[str, Any]]]]:
         """Every stage by its name, in order, in the rounds that had it.

@@ -16,6 +16,7 @@ from blindsum import checks
 from blindsum.errors import ConfigError, SpecError
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.texts import MEAN, ONE
+from blindsum.framework_jobs import MIN_PARTIES, metrics_from, smallest_sum
 from blindsum.options import Quantised
 from blindsum.policy import Policy
 from blindsum.spec import JobSpec
@@ -35,9 +36,6 @@ REPEATS = "blindsum-policy-repeats"
 
 MANY = 100
 """Nodes with which every protocol works."""
-
-MIN_NODES = 3
-"""Fewest nodes of a sum: in a sum of two each node learns the other's update."""
 
 SERVERS = "blindsum-servers"
 """The servers of a job that computes on several."""
@@ -367,7 +365,8 @@ class RunSettings:
             corrupt=self.corrupt,
             dropout=self.dropout,
             parties=parties,
-            min_parties=self._least(parties),
+            min_parties=self.min_parties
+            or smallest_sum(self.protocol, self.adversary, self.corrupt, parties),
             dim=dim,
             rounds=1,
             model_update="none",
@@ -377,28 +376,10 @@ class RunSettings:
             stage_deadline=self.stage_deadline,
         )
 
-    def _least(self, parties: int) -> int:
-        """The smallest sum: what policies accept by default, unless the run says another one."""
-        if self.min_parties:
-            return self.min_parties
-        job = JobSpec(
-            protocol=self.protocol, adversary=self.adversary, corrupt=self.corrupt, parties=parties, dim=1
-        )
-        return max(job.quorum, min(MIN_NODES, parties))
-
     @property
     def declared(self) -> tuple[Metric, ...]:
         """The metrics that are summed."""
-        found = []
-        for text in filter(None, (part.strip() for part in self.metrics.split(","))):
-            name, *bounds = text.split(":")
-            try:
-                low, high = map(float, bounds) if bounds else (-self.metric_bound, self.metric_bound)
-            except ValueError:
-                rule = f"{text!r} must be NAME or NAME:LOW:HIGH, as in 'train_loss:0:10'{_IN_RUN}"
-                raise ConfigError("blindsum-metrics", rule) from None
-            found.append(Metric(name, low, high))
-        return tuple(found)
+        return metrics_from(self.metrics, "blindsum-metrics", _IN_RUN.removeprefix("; "), self.metric_bound)
 
 
 def check_early(settings: RunSettings) -> None:
@@ -425,11 +406,11 @@ def check_nodes(nodes: int, protocol: str) -> None:
     blindsum.ConfigError
         Fewer than three, where a protocol is to protect them; ``field`` is ``"min_train_nodes"``.
     """
-    if protocol != "plain" and nodes < MIN_NODES:
+    if protocol != "plain" and nodes < MIN_PARTIES:
         raise ConfigError(
             "min_train_nodes",
-            f"the strategy samples {nodes} nodes, and must sample {MIN_NODES} at least: in a sum of two each "
-            "node learns the other's update. Set min_train_nodes and min_available_nodes to 4 in the "
+            f"the strategy samples {nodes} nodes, and must sample {MIN_PARTIES} at least: in a sum of two "
+            "each node learns the other's update. Set min_train_nodes and min_available_nodes to 4 in the "
             "strategy (a round of 4 can lose one), or raise fraction_train; a simulation has 2 SuperNodes by "
             "default: set its num-supernodes to 4 or more",
         )

@@ -15,8 +15,9 @@ from typing import Any
 from blindsum.admin import Admin
 from blindsum.errors import BlindsumError, CallError, ConfigError, RoundLost
 from blindsum.flower.direct import Sum
-from blindsum.flower.settings import MIN_NODES, RunSettings
+from blindsum.flower.settings import RunSettings
 from blindsum.flower.texts import logger
+from blindsum.framework_jobs import MIN_PARTIES
 from blindsum.hosted import HostedResult, PendingRound
 from blindsum.spec import JobSpec
 
@@ -94,7 +95,7 @@ class StandingRounds:
                 f"have {dim} coordinates of floats, and the job {self._job!r} at {self._url} has {spec.dim}: "
                 f"give the job dim = {dim}",
             )
-        least = max(spec.least_roster, min(MIN_NODES, spec.parties))
+        least = max(spec.least_roster, min(MIN_PARTIES, spec.parties))
         if not least <= nodes <= spec.parties:
             raise ConfigError(
                 "min_train_nodes",

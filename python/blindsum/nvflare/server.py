@@ -12,17 +12,14 @@ from urllib.parse import urlsplit
 
 from blindsum.coordinator import Coordinator
 from blindsum.errors import ConfigError, RoundLost, SessionClosedError
+from blindsum.framework_jobs import MIN_PARTIES, metrics_from, smallest_sum
 from blindsum.hosted import HostedResult, PendingRound
 from blindsum.nvflare.settings import SiteSettings
 from blindsum.nvflare.sites import RELEASE, hides_sum
 from blindsum.options import Quantised
 from blindsum.spec import JobSpec
-from blindsum.tables import Metric
 
 logger = logging.getLogger("blindsum")
-
-MIN_SITES = 3
-"""Fewest sites of a sum: in a sum of two each site learns the other's update."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +74,10 @@ class JobSettings:
         blindsum.ConfigError
             The sites are too few, or a setting breaks a rule.
         """
-        if sites < MIN_SITES and self.protocol != "plain":
+        if sites < MIN_PARTIES and self.protocol != "plain":
             raise ConfigError(
                 "min_clients",
-                f"the job has {sites} sites, and must have {MIN_SITES} at least: in a sum of two each site "
+                f"the job has {sites} sites, and must have {MIN_PARTIES} at least: in a sum of two each site "
                 "learns the other's update. Run it at 4 sites (a round of 4 can lose one)",
             )
         return JobSpec(
@@ -90,38 +87,16 @@ class JobSettings:
             corrupt=self.corrupt,
             dropout=self.dropout,
             parties=sites,
-            min_parties=self._least(sites),
+            min_parties=self.min_parties or smallest_sum(self.protocol, self.adversary, self.corrupt, sites),
             dim=dim,
             rounds=0,
             model_update="none",
             encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
-            metrics=self._declared(),
+            metrics=metrics_from(self.metrics, "metrics", "set it in SecureAggregator"),
             join_deadline=self.join_deadline,
             stage_deadline=self.stage_deadline,
             input_deadline=self.train_deadline,
         )
-
-    def _least(self, sites: int) -> int:
-        """The smallest sum: what policies accept by default, unless the job says another one."""
-        if self.min_parties:
-            return self.min_parties
-        job = JobSpec(
-            protocol=self.protocol, adversary=self.adversary, corrupt=self.corrupt, parties=sites, dim=1
-        )
-        return max(job.quorum, min(MIN_SITES, sites))
-
-    def _declared(self) -> tuple[Metric, ...]:
-        """The metrics that are summed."""
-        found = []
-        for text in filter(None, (part.strip() for part in self.metrics.split(","))):
-            name, *bounds = text.split(":")
-            try:
-                low, high = map(float, bounds)
-            except ValueError:
-                rule = f"{text!r} must be NAME:LOW:HIGH, as in 'loss:0:10'; set it in SecureAggregator"
-                raise ConfigError("metrics", rule) from None
-            found.append(Metric(name, low, high))
-        return tuple(found)
 
 
 class Host:
