@@ -145,7 +145,7 @@ def test_sites_reply_with_the_mean_where_a_coordinator_stands(world):
         thread = threading.Thread(target=host)
         thread.start()
         url = f"https://127.0.0.1:{coordinator.address.rpartition(':')[2]}"
-        local = world.settings(url=url, job="tumour")
+        local = world.settings(url=url, job="tumour", unbound=True)
         code, log, model = world.simulate(recipe, local=local)
         thread.join()
     assert code == 0, log

@@ -100,7 +100,7 @@ def test_a_round_gives_the_server_and_the_sites_one_sum(place, host):
 
 
 def test_a_site_that_was_given_another_model_is_in_no_sum(place, host):
-    contents = [content_of("WEIGHTS", {"w": np.zeros(5)}, {"lr": rate}) for rate in (0.1, 0.1, 0.1, 0.2)]
+    contents = [content_of(task_of({"w": np.zeros(5)}, {"lr": rate})) for rate in (0.1, 0.1, 0.1, 0.2)]
     host.begin(0, SITES, contents[0])
     sites = [
         Site(place, host.told(), site, 0, n + 1, about=about)
@@ -113,19 +113,65 @@ def test_a_site_that_was_given_another_model_is_in_no_sum(place, host):
     assert [site.ended().error for site in sites[:3]] == [None, None, None]
 
 
+def task_of(data, meta, kind="WEIGHTS", **headers):
+    """A task as NVFlare's dictionaries have it."""
+    return {"DXO": {"kind": kind, "data": data, "meta": meta}, "__headers__": headers}
+
+
 def test_contents_of_tasks_are_the_same_on_both_sides():
     data, meta = {"b": np.ones(2), "a": np.float32(1)}, {"rate": 0.1, "names": ["x", None], "deep": {"n": 1}}
-    found = content_of("WEIGHTS", data, meta)
-    assert hash_of(found) == hash_of(content_of("WEIGHTS", dict(reversed(data.items())), meta))
+    found = hash_of(content_of(task_of(data, meta, num_rounds=3)))
+    same = task_of(dict(reversed(data.items())), meta, num_rounds=3, __task_id__="another", blindsum={"a": 1})
+    assert found == hash_of(content_of(same))
     for other in (
-        content_of("WEIGHT_DIFF", data, meta),
-        content_of("WEIGHTS", data | {"a": np.float64(1)}, meta),
-        content_of("WEIGHTS", data, meta | {"rate": 0.2}),
-        content_of("WEIGHTS", data, meta | {"deep": {"n": "1"}}),
+        task_of(data, meta, "WEIGHT_DIFF", num_rounds=3),
+        task_of(data | {"a": np.float64(1)}, meta, num_rounds=3),
+        task_of(data, meta | {"rate": 0.2}, num_rounds=3),
+        task_of(data, meta | {"deep": {"n": "1"}}, num_rounds=3),
+        # Training reads this one as `total_rounds`.
+        task_of(data, meta, num_rounds=4),
+        task_of(data, meta, num_rounds=3) | {"more": 1},
     ):
-        assert hash_of(found) != hash_of(other)
-    with pytest.raises(bs.ConfigError, match=r"meta\['what'\]: is a builtins.object"):
-        content_of("WEIGHTS", data, {"what": object()})
+        assert found != hash_of(content_of(other))
+    with pytest.raises(bs.ConfigError, match=r"is a builtins.object in the task"):
+        content_of(task_of(data, {"what": object()}))
+
+
+@pytest.mark.parametrize("unbound", [False, True])
+def test_at_a_coordinator_that_stands_the_owner_of_a_site_decides_on_the_binding(place, unbound):
+    """Its host may not say what a round is about; then a server that deviates may give sites other models."""
+    spec = job_settings().spec("tumour", 5, 4)
+    with bs.Coordinator(spec, identity=place / "agg", ca=place, hosted=True, listen="127.0.0.1:0") as host:
+        url = f"https://127.0.0.1:{host.address.rpartition(':')[2]}"
+        parts = [
+            SitePart(
+                Invitation(url, "tumour", 3),
+                dataclasses.replace(owner(place, site), unbound=unbound),
+                Params(MODEL),
+                ABOUT,
+            )
+            for site in SITES
+        ]
+        pending, found = host.begin(SITES, tag=3), []
+
+        def give(part):
+            try:
+                found.append(part.give(np.full(5, 0.01), 1, {}))
+            except bs.BlindsumError as error:
+                found.append(error)
+
+        threads = [threading.Thread(target=give, args=(part,)) for part in parts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        if unbound:
+            assert pending.result().survivors == SITES
+        else:
+            with pytest.raises(bs.RoundLost):
+                pending.result()
+            assert all(isinstance(one, bs.OtherContent) for one in found)
+        assert len(found) == 4
 
 
 def test_a_site_that_the_server_reports_costs_no_deadline(place, host):

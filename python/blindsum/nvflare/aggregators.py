@@ -125,7 +125,8 @@ class SecureAggregator(ModelAggregator):
 
     def accept_model(self, model: FLModel) -> None:
         """Take the result of a site: the name of the sum that it had."""
-        name = str((model.meta or {}).get("client_name") or _peer(self.fl_ctx))
+        # A result says itself who it is of only where no connection does.
+        name = _peer(self.fl_ctx) or str((model.meta or {}).get("client_name"))
         self._replied[name] = str(((model.meta or {}).get(RECORD) or {}).get("result", ""))
 
     def aggregate_model(self) -> FLModel:
@@ -168,9 +169,7 @@ class SecureAggregator(ModelAggregator):
                 self._host = Host(spec, of_site(fl_ctx), self.names)
                 if self._params.fixed:
                     logger.warning("arrays that stay those of the server: %s", ", ".join(self._params.fixed))
-            dxo = from_shareable(task)
-            about = content_of(dxo.data_kind, dxo.data, dxo.meta or {})
-            if self._host.begin(number, _targets(fl_ctx, task), about):
+            if self._host.begin(number, _targets(fl_ctx, task), content_of(task)):
                 self._params = Params(from_shareable(task).data)
             task.set_header(RECORD, {"reply": HASH} | self._host.told())
 

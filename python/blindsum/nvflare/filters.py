@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.filter import Filter, FilterChainType, FilterContextKey
 from nvflare.apis.fl_constant import FilterKey, FLContextKey, ReservedKey, ReturnCode
-from nvflare.apis.shareable import ReservedHeaderKey, Shareable, make_reply
+from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
 
 from blindsum.checks import whole_number
@@ -33,6 +34,12 @@ DONE = "__blindsum_done__"
 """The property of a task's context that says that its result was looked at."""
 
 ROUNDS = (AppConstants.START_ROUND, AppConstants.CURRENT_ROUND, AppConstants.NUM_ROUNDS)
+
+MOST_NUMBERS = 64
+"""Numbers that a result may have that is no update; metrics are a few."""
+
+MOST_TEXT = 1024
+"""Characters of a text in such a result."""
 
 WEIGHTS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 
@@ -102,7 +109,7 @@ class SecureFilter(Filter):
         if dxo.data_kind != DataKind.WEIGHTS:
             rule = f"{dxo.data_kind} in the task must be {DataKind.WEIGHTS}: send the model as weights"
             raise ConfigError("data_kind", rule)
-        about = content_of(dxo.data_kind, dxo.data, dxo.meta or {})
+        about = content_of(task)
         part = SitePart(invitation, settings, Params(dxo.data), about)
         fl_ctx.set_prop(PART, part, private=True, sticky=False)
         self._part = part
@@ -190,10 +197,9 @@ def _told(task: Shareable) -> Mapping[str, Any]:
         not isinstance(told, Mapping)
         or not all(isinstance(told.get(name), str) for name in texts)
         or not isinstance(told.get("parties"), Mapping)
+        or not re.fullmatch("[0-9a-f]{64}", str(told["hash"]))
     ):
-        rule = (
-            f"{told!r} in the task is no round of Blindsum: install one version at the server and all sites"
-        )
+        rule = "of the task is no round of Blindsum: install one version at the server and all sites"
         raise ConfigError(RECORD, rule)
     return told
 
@@ -209,17 +215,41 @@ def _sites(fl_ctx: Any) -> int:
 
 
 def _arrays_of(result: Shareable) -> str | None:
-    """What a result has beside headers and numbers, in words; ``None`` where it has nothing."""
+    """What a result has beside a few numbers and short texts, in words; ``None`` where it has nothing."""
     try:
         dxo = from_shareable(result)
     except ValueError:
-        further = sorted(str(key) for key in result if key != ReservedHeaderKey.HEADERS)
-        return f"the entries {', '.join(further)}" if further else None
-    values = [*(dxo.data or {}).values(), *(dxo.meta or {}).values()]
-    if dxo.data_kind != DataKind.METRICS:
-        return f"{dxo.data_kind}" if dxo.data else None
-    is_plain = all(isinstance(value, int | float | str | np.number | None) for value in values)
-    return None if is_plain else "arrays among its metrics"
+        pass
+    else:
+        if dxo.data_kind != DataKind.METRICS and dxo.data:
+            return f"{dxo.data_kind}"
+    count = 0
+    # Headers are of NVFlare, and of whoever computes the result.
+    for value in _leaves(dict(result)):
+        if isinstance(value, str):
+            if len(value) > MOST_TEXT:
+                return f"a text of {len(value)} characters"
+        elif value is None or isinstance(value, bool | np.bool_):
+            pass
+        elif isinstance(value, int | float | np.number):
+            count += 1
+        else:
+            return f"a {type(value).__module__}.{type(value).__name__} among its entries"
+    return f"{count} numbers" if count > MOST_NUMBERS else None
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The values within dictionaries and lists; names are values, too."""
+    match value:
+        case Mapping():
+            yield from value.keys()
+            for one in value.values():
+                yield from _leaves(one)
+        case list() | tuple() | set():
+            for one in value:
+                yield from _leaves(one)
+        case _:
+            yield value
 
 
 def _summed(result: Shareable, part: SitePart) -> Shareable:

@@ -13,6 +13,7 @@ from blindsum.arrays import Vector
 from blindsum.checks import whole_number
 from blindsum.errors import ConfigError, InputError
 from blindsum.named_arrays import NamedArrays, Part, dtype_name, values_of
+from blindsum.nvflare.texts import RECORD
 from blindsum.told_once import warn_once
 
 STEPS = "NUM_STEPS_CURRENT_ROUND"
@@ -79,15 +80,40 @@ def _as_array(name: str, value: Any) -> NDArray[Any]:
     )
 
 
-def content_of(kind: str, data: Mapping[str, Any], meta: Mapping[str, Any]) -> list[object]:
-    """What a site trains on: the content of a task, as rounds are bound to it (``about``).
+HEADERS = "__headers__"
+"""NVFlare's key for the headers of a task."""
+
+RESERVED = "__"
+"""What the names of headers begin with that NVFlare itself sets, for each site."""
+
+
+SAME = {"task_name": "__task_name__"}
+"""Headers that a site sees besides those of the server, by the names of these."""
+
+
+def content_of(task: Mapping[str, Any]) -> list[object]:
+    """What a site trains on: all of a task, as rounds are bound to it (``about``).
+
+    Headers that NVFlare sets for each site, and Blindsum's own, are not in it.
 
     Raises
     ------
     blindsum.ConfigError
         Something in it is neither a number, a text, an array nor a list or dictionary of these.
     """
-    return ["task", kind, *_plain("data", data), *_plain("meta", meta)]
+    entries = {name: value for name, value in task.items() if name != HEADERS}
+    given = task.get(HEADERS) or {}
+    headers = {
+        name: value
+        for name, value in given.items()
+        if not str(name).startswith(RESERVED) and name not in (RECORD, *SAME)
+    }
+    # On its way to a site a task gets some of its headers by a second name.
+    headers |= {kept: given.get(kept) for kept in SAME.values()}
+    headers |= {
+        name: given[name] for name, kept in SAME.items() if given.get(name) not in (None, given.get(kept))
+    }
+    return ["task", *_plain("task", entries), *_plain("headers", headers)]
 
 
 def _plain(where: str, value: Any) -> Iterator[object]:

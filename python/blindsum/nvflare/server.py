@@ -15,7 +15,7 @@ from blindsum.errors import ConfigError, RoundLost, SessionClosedError
 from blindsum.framework_jobs import MIN_PARTIES, metrics_from, smallest_sum
 from blindsum.hosted import HostedResult, PendingRound
 from blindsum.nvflare.settings import SiteSettings
-from blindsum.nvflare.sites import RELEASE, hides_sum
+from blindsum.nvflare.sites import LATE, RELEASE, hides_sum
 from blindsum.options import Quantised
 from blindsum.spec import JobSpec
 
@@ -203,12 +203,9 @@ class Host:
         The offer of another tag tells it that this will not be. Sites that join later hear it, too.
         """
         try:
-            if _is_complete(pending):
-                return
-            while not ending.is_set():
-                released = self._coordinator.begin(
-                    parties, tag=RELEASE, join_within=self._spec.input_deadline
-                )
+            tag = _released(pending)
+            while tag is not None and not ending.is_set():
+                released = self._coordinator.begin(parties, tag=tag, join_within=self._spec.input_deadline)
                 self._released = released
                 if ending.is_set():
                     released.call_off()
@@ -261,9 +258,9 @@ class Host:
         return self._names.get(site, site)
 
 
-def _is_complete(pending: PendingRound) -> bool:
-    """Wait for the end of a round, and say whether all its sites are in the sum."""
+def _released(pending: PendingRound) -> int | None:
+    """Wait for the end of a round, and give the tag that sends others home; ``None`` if all are in."""
     try:
-        return not pending.result().lost
+        return LATE if pending.result().lost else None
     except RoundLost:
-        return False
+        return RELEASE

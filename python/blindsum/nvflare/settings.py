@@ -20,8 +20,8 @@ FILE = "blindsum.json"
 """The name of the file in the folder ``local`` of a site or of the server."""
 
 KEYS = (
-    *("identity", "ca", "crl", "state", "give_up_after", "policy", "plain", "arrays", "url", "job"),
-    *("coordinator_identity", "listen", "coordinator_url"),
+    *("identity", "ca", "crl", "state", "give_up_after", "policy", "plain", "arrays", "unbound"),
+    *("url", "job", "coordinator_identity", "listen", "coordinator_url"),
 )
 """The keys that the file may have."""
 
@@ -47,6 +47,9 @@ class SiteSettings:
         Whether updates may go as they are where nothing says how to add them up.
     arrays : bool
         Whether results of other tasks than training may have arrays.
+    unbound : bool
+        Whether the site takes part in rounds of a coordinator that stands whose host does not say what they
+        are about.
     url, job : str
         A coordinator that stands, and the name of its job: they count more than what the server says.
     coordinator_identity : str or None
@@ -63,6 +66,7 @@ class SiteSettings:
     policy: Policy = field(default_factory=Policy)
     plain: bool = False
     arrays: bool = False
+    unbound: bool = False
     url: str = ""
     job: str = ""
     coordinator_identity: str | None = None
@@ -89,11 +93,10 @@ class SiteSettings:
         path = folder / FILE
         try:
             text = path.read_text(encoding="utf-8")
+            found = json.loads(text, object_pairs_hook=_once)
         except FileNotFoundError:
             return cls()
-        try:
-            found = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(str(path), f"is no JSON ({error}): write an object with its keys") from None
         if not isinstance(found, dict):
             raise ConfigError(str(path), "must be a JSON object: write { … } with its keys")
@@ -136,6 +139,9 @@ class SiteSettings:
             there, missing = ("url", "job") if "url" in found else ("job", "url")
             rule = f"is missing, and {there} needs it: a coordinator that stands has a URL and a job"
             raise ConfigError(missing, rule)
+        for key in ("url", "coordinator_url"):
+            if key in found and not checks.line(key, found[key]).startswith("https://"):
+                raise ConfigError(key, f"{found[key]!r} must be https://HOST:PORT")
         policy = _policy(found.get("policy", {}))
         if policy.min_cohort_change and "state" not in found:
             rule = "is missing, and policy.min_cohort_change needs it: name a folder that outlives a job"
@@ -149,12 +155,23 @@ class SiteSettings:
             policy=policy,
             plain=flag("plain"),
             arrays=flag("arrays"),
+            unbound=flag("unbound"),
             url=checks.line("url", found.get("url", "")),
             job=checks.line("job", found.get("job", "")),
             coordinator_identity=path_of("coordinator_identity"),
             listen=checks.line("listen", found.get("listen", cls.listen)),
             coordinator_url=checks.line("coordinator_url", found.get("coordinator_url", "")),
         )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are there once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is there twice; leave one out")
+    return found
 
 
 def _policy(rules: object) -> Policy:

@@ -25,6 +25,9 @@ from blindsum.rounds import Round, RoundResult
 RELEASE = 2**63 - 1
 """The tag of a round that nobody takes part in: the server offers it to sites whose round was lost."""
 
+LATE = RELEASE - 1
+"""The same, for sites that came too late for a round that has a sum."""
+
 
 @dataclass(frozen=True)
 class Invitation:
@@ -83,6 +86,7 @@ class SitePart:
                 "local/blindsum.json of the site",
             )
         self.invitation, self.params, self._about = invitation, params, about
+        self._unbound = settings.unbound
         self.is_over = False
         self._job = joining.join(
             invitation.url,
@@ -188,8 +192,9 @@ class SitePart:
 
     def _wait(self) -> None:
         try:
-            # A coordinator that stands begins its rounds for hosts that may not know the model.
-            about = self._about if self.invitation.job_hash else None
+            # The host of a coordinator that stands may not know the model: the site's owner decides.
+            is_bound = bool(self.invitation.job_hash) or not self._unbound
+            about = self._about if is_bound else None
             self._found = self._job.next_round(tag=self.invitation.tag, about=about)
         # It is raised in the thread that asks for the round.
         except BaseException as error:  # noqa: BLE001
