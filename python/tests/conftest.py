@@ -166,10 +166,14 @@ class Place:
         fields = {"protocol": "plain", "parties": 2, "dim": 4} | QUICK | fields
         return bs.JobSpec.from_settings(list(fields.items()))
 
-    def identity(self, name):
+    def identity(self, name, **kind):
+        """The certificate of this name; modules share them, and each may be the first that asks."""
         if not (self.folder / f"{name}.pem").exists():
-            pki.issue(self.folder, name)
+            pki.issue(self.folder, name, **kind)
         return self.folder / name
+
+    def operator(self, name):
+        return self.identity(name, operator=True)
 
     @contextmanager
     def coordinator(self, spec, **options):

@@ -12,7 +12,7 @@ from flwr.serverapp import strategy as strategies
 
 import blindsum as bs
 import blindsum.flower
-from blindsum import pki, told_once
+from blindsum import told_once
 
 DIM = sum(int(np.prod(shape)) for shape in world.SHAPES.values())
 ANY_RULE = ANY | {
@@ -28,8 +28,7 @@ def _nothing_was_told():
 
 @pytest.fixture(scope="module")
 def operator(place):
-    pki.issue(place.folder, "flora", operator=True)
-    return place.folder / "flora"
+    return place.operator("flora")
 
 
 def job_of(place, **fields):

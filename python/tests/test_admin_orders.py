@@ -5,14 +5,12 @@ import math
 import pytest
 
 import blindsum as bs
-from blindsum import pki
 from blindsum.cli import main
 
 
 @pytest.fixture(scope="module")
 def operator(place):
-    pki.issue(place.folder, "alice", operator=True)
-    return place.folder / "alice"
+    return place.operator("alice")
 
 
 @pytest.fixture

@@ -399,7 +399,7 @@ ADMIN = (
 
 @covers("watch", *(f"admin {name}" for name in ADMIN))
 def test_orders_to_a_running_coordinator(place, tmp_path, capsys):
-    pki.issue(place.folder, "anna", operator=True)
+    place.operator("anna")
     (tmp_path / "second.toml").write_text('job = "second"\nprotocol = "plain"\nparties = 3\ndim = 4\n')
     with place.coordinator(place.spec(), admin="127.0.0.1:0", stop_when_done=False) as coordinator:
         port = coordinator.admin.rpartition(":")[2]

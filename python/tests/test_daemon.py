@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import blindsum as bs
-from blindsum import pki
 from blindsum.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +79,7 @@ def test_it_runs_until_it_is_stopped(configuration, end):
 
 
 def test_a_reload_that_is_done_in_part_says_what_was_not(place, configuration, capsys):
-    pki.issue(place.folder, "olga-reload", operator=True)
+    place.operator("olga-reload")
     process = subprocess.Popen(
         [*COMMAND, "--config", configuration, "--set", "admin=127.0.0.1:0"], stderr=subprocess.PIPE, text=True
     )

@@ -6,7 +6,6 @@ import numpy as np
 from test_docs import REPLACED_IN_PYTHON, blocks, replaced
 
 import blindsum as bs
-from blindsum import pki
 
 
 def test_blocks_of_hosts_run(place, tmp_path, monkeypatch):
@@ -39,7 +38,7 @@ def test_blocks_of_hosts_run(place, tmp_path, monkeypatch):
     for thread in threads:
         thread.join()
     assert np.allclose(names["model"], 3 * 0.25, atol=1e-3)
-    pki.issue(place.folder, "docs-host", operator=True)
+    place.operator("docs-host")
     for ending in ("pem", "key"):
         (tmp_path / f"flora.{ending}").write_text((place.folder / f"docs-host.{ending}").read_text())
     with bs.Coordinator(

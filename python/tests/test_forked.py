@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import blindsum as bs
-from blindsum import pki
 from blindsum.machines import PartyMachine, ServerMachine
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -139,9 +138,7 @@ def test_machines_are_refused_in_a_child(place):
 
 
 def test_an_admin_is_refused_in_a_child(place):
-    if not (place.folder / "ops.pem").exists():
-        pki.issue(place.folder, "ops", operator=True)
-    admin = bs.Admin("https://localhost:1", identity=place.folder / "ops", ca=place.folder)
+    admin = bs.Admin("https://localhost:1", identity=place.operator("ops"), ca=place.folder)
     assert in_a_child(lambda: refusals({"jobs": admin.jobs})) == "[]"
 
 

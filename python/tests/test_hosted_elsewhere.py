@@ -12,14 +12,12 @@ import pytest
 from test_hosted import DIM, Nodes, names, spec_of, value_of
 
 import blindsum as bs
-from blindsum import pki
 from blindsum.cli import main
 
 
 @pytest.fixture(scope="module")
 def operator(place):
-    pki.issue(place.folder, "flora", operator=True)
-    return place.folder / "flora"
+    return place.operator("flora")
 
 
 def served(place, spec=None, **options):

@@ -7,7 +7,6 @@ import pytest
 from test_hosted import Nodes, names, spec_of
 
 import blindsum as bs
-from blindsum import pki
 from blindsum.hosted import PendingRound
 
 
@@ -19,10 +18,8 @@ def host(place, request):
         if request.param == "here":
             yield coordinator.begin, coordinator.round, coordinator
             return
-        if not (place.folder / "olga.pem").exists():
-            pki.issue(place.folder, "olga", operator=True)
         at = f"https://localhost:{coordinator.admin.rpartition(':')[2]}"
-        admin = bs.Admin(at, identity=place.folder / "olga", ca=place.folder / "ca.pem")
+        admin = bs.Admin(at, identity=place.operator("olga"), ca=place.folder / "ca.pem")
 
         def begin(*words, **named):
             return admin.begin("job", *words, **named)

@@ -125,10 +125,9 @@ def test_a_coordinator_refuses_what_does_not_fit(place):
 
 
 def test_a_party_refuses_what_does_not_fit(place):
-    from blindsum import pki
 
     spec = place.spec(parties=1, dim=20_000_000)
-    pki.issue(place.folder, "small")
+    place.identity("small")
     code = """
     folder, url, policy = arguments
     try:

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 import blindsum as bs
-from blindsum import pki
 from blindsum.cli.events import Lines
 
 
 @pytest.fixture(scope="module")
 def operator(place):
-    pki.issue(place.folder, "olga", operator=True)
-    return place.folder / "olga"
+    return place.operator("olga")
 
 
 @pytest.mark.parametrize("attempt", range(4))

@@ -33,9 +33,7 @@ def files(place):
 
 @pytest.fixture
 def operator(place):
-    if not (place.folder / "ada.pem").exists():
-        pki.issue(place.folder, "ada", operator=True)
-    return ["--identity", place.folder / "ada", "--ca", place.folder / "ca.pem"]
+    return ["--identity", place.operator("ada"), "--ca", place.folder / "ca.pem"]
 
 
 def url(address):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import blindsum as bs
-from blindsum import pki
 from blindsum.cli import main
 from blindsum.cli.operators import lines_of
 from blindsum.stores import stored_faults, stored_model, stored_rounds, stored_spec, stored_versions
@@ -14,7 +13,7 @@ from blindsum.stores import stored_faults, stored_model, stored_rounds, stored_s
 
 def test_status_names_who_sat_a_round_out_as_describe_does(place, partner, tmp_path, capsys):
     store = tmp_path / "job.sqlite"
-    pki.issue(place.folder, "olga-status", operator=True)
+    place.operator("olga-status")
     spec = place.spec(parties=3, min_parties=2, rounds=1)
     options = {"store": store, "admin": "127.0.0.1:0", "stop_when_done": False}
     with place.coordinator(spec, **options) as coordinator:
