@@ -16,7 +16,7 @@ from blindsum.hosted import hash_of
 from blindsum.nvflare.params import Params, content_of
 from blindsum.nvflare.server import Host
 from blindsum.nvflare.settings import SiteSettings
-from blindsum.nvflare.sites import Invitation, SitePart
+from blindsum.nvflare.sites import LATE, Invitation, SitePart
 from blindsum.nvflare.texts import HASH, MEAN
 
 ABOUT = ["the content of a task"]
@@ -243,6 +243,21 @@ def test_a_round_that_is_lost_for_all_is_no_error_of_a_site(place, host):
     assert np.allclose(host.result().mean, 0.01, atol=1e-4)
     for site in again:
         site.ended()
+
+
+def test_a_site_that_comes_after_the_sum_is_told_that_it_is_late(place, host):
+    """Its round is over for good: it hears so, without a tag that nobody gave."""
+    host.begin(0, SITES, ABOUT)
+    sites = [Site(place, host.told(), site, 0, n + 1) for n, site in enumerate(SITES[:3])]
+    host.failed("site-4", "its task failed")
+    assert np.allclose(host.result().mean, plain((1, 2, 3)), atol=1e-4)
+    for site in sites:
+        assert site.ended().error is None
+    late = Site(place, host.told(), "site-4", 0).ended().error
+    assert isinstance(late, bs.RoundAborted)
+    assert late.only_me
+    assert "came too late: the round of tag 0 has its sum" in str(late)
+    assert str(LATE) not in str(late)
 
 
 def test_a_new_round_of_the_workflow_ends_one_that_is_under_way(place, host):

@@ -165,9 +165,12 @@ class SitePart:
             current.submit(vector, weight, metrics)
             return current.outcome()
         except OtherTag as lost:
-            if lost.offered != RELEASE:
-                raise
-            return RoundAborted(lost.number, "too few sites were left before it began")
+            if lost.offered == RELEASE:
+                return RoundAborted(lost.number, "too few sites were left before it began")
+            if lost.offered == LATE:
+                reason = f"this site came too late: the round of tag {lost.wanted} has its sum"
+                raise OtherTag(lost.number, reason, lost.wanted, lost.offered) from None
+            raise
         except RoundAborted as lost:
             if lost.only_me or isinstance(lost, ResultMissed):
                 raise
