@@ -17,6 +17,7 @@ from blindsum.flower.enrolment import RunAuthority, check_spec, node_name
 from blindsum.flower.exchange import SHORT_POLL, Replies, exchange
 from blindsum.flower.fixed import FixedArrays
 from blindsum.flower.message_rounds import MessageRounds
+from blindsum.flower.party_names import PartyNames
 from blindsum.flower.records import (
     ModelArrays,
     mean_content,
@@ -120,7 +121,7 @@ class SecureGrid:
             check_job(JobSpec(protocol=self._settings.protocol, parties=MANY, dim=1), self._transport)
         self._step = 0
         self._dropped = set[str]()
-        self._parties = dict[int, str]()
+        self._parties = PartyNames()
         self._fixed = FixedArrays()
         self._rounds: Rounds | MessageRounds | None = None
         self._authority: RunAuthority | None = None
@@ -241,7 +242,7 @@ class SecureGrid:
             replies, found = self._sum_in_messages(sent, spec, timeout)
         else:
             replies, found = self._sum_directly(sent, spec, min(timeout or LONGEST, LONGEST))
-            said = self._read(replies)
+            said = self._read(replies, found)
         self._tell_dropped()
         content = None
         if isinstance(found, Sum):
@@ -263,15 +264,16 @@ class SecureGrid:
         bound = {contents.CONTENT: contents.content_digest(message).hex(), contents.RUN: run.hex()}
         return spec.replace(parameters=dict(spec.parameters) | bound)
 
-    def _read(self, replies: Replies) -> list[tuple[Any, NodeReply]]:
+    def _read(self, replies: Replies, found: Sum | str) -> list[tuple[Any, NodeReply]]:
         """What nodes say in their replies; wrong ones become error replies."""
         said = read(replies)
+        names = dict[int, str]()
         for reply, says in said:
             self._drop(says.dropped)
-            node = replies.asked(reply).metadata.dst_node_id
-            # A node that takes another's name takes no place of it.
-            if says.party and says.party not in self._parties.values():
-                self._parties[node] = says.party
+            # Who names a party that gave no update, or has not the result, is nobody that took part.
+            if isinstance(found, Sum) and says.result == found.result and says.party in found.survivors:
+                names[replies.asked(reply).metadata.dst_node_id] = says.party
+        self._parties.heard(names)
         return said
 
     def _drop(self, names: Iterable[str]) -> None:
