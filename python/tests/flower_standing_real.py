@@ -215,3 +215,15 @@ def test_a_node_that_says_another_partys_name_pushes_nobody_out(place, operator,
     assert np.allclose(flat(result.arrays) - flat(world.arrays()), mean_of(4, 1) + mean_of(3, 2), atol=1e-4)
     said = [one.getMessage() for one in caplog.records]
     assert any("nodes 100 and 103" in text and "clinic-0" in text for text in said)
+
+
+def test_a_simulation_has_no_coordinator_that_stands(tmp_path):
+    class InMemoryGrid(Threads):
+        """What Flower's simulation has by this name."""
+
+    told = {"admin": "https://localhost:2", "standing_job": "job", "operator_identity": str(tmp_path)}
+    told |= {"coordinator": "https://localhost:1", "coordinator_ca": str(tmp_path)}
+    inner = InMemoryGrid(client_app([blindsum.flower.mod()]), [{"partition-id": 0}] * 4)
+    with pytest.raises(bs.ConfigError, match="leave it out") as caught:
+        blindsum.flower.SecureGrid(inner, {}, strategy=averaged(), **told)
+    assert caught.value.field == "blindsum-coordinator"

@@ -1,4 +1,4 @@
-"""The standing coordinator of Flower apps as far as it needs no flwr: who is waited for, and whose name counts."""
+"""The standing coordinator of Flower apps as far as it needs no flwr: who is waited for, and names."""
 
 import logging
 import threading

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from blindsum import checks
 from blindsum.errors import ConfigError, IdentityError, InputError
 from blindsum.flower import contents, simulated, strategies
 from blindsum.flower.direct import Identity, Rounds, Sum
@@ -24,7 +23,6 @@ from blindsum.flower.records import (
     metrics_of,
     only_arrays,
     only_metrics,
-    weight_of,
 )
 from blindsum.flower.refusals import foreign
 from blindsum.flower.replies import MOST_KNOWN, NodeReply, agreeing, all_refused, clean, read, refuse
@@ -126,6 +124,12 @@ class SecureGrid:
         self._rounds: Rounds | MessageRounds | None = None
         self._authority: RunAuthority | None = None
         self._standing: StandingRounds | None = None
+        if self._settings.coordinator and self._transport == SIMULATION:
+            raise ConfigError(
+                "blindsum-coordinator",
+                "cannot be kept in a simulation, which runs the protocol in this process: leave it out and "
+                "what belongs to it, or run the app in a deployment",
+            )
         if self._settings.coordinator and self._transport == DIRECT:
             if self._template is not None:
                 rule = (
@@ -427,13 +431,13 @@ class SecureGrid:
             try:
                 metrics = only_metrics(reply.content)
                 found, dropped = metrics_of(metrics, declared, self._weighted_by)
-                weight = checks.weight("weight", weight_of(metrics, self._weighted_by) or 1, spec)
+                weight = simulated.weight_in(metrics, self._weighted_by, spec)
                 update = arrays.difference(only_arrays(reply.content, "the reply")[1])
             except (InputError, ConfigError) as error:
                 refuse(replies, reply, error)
                 continue
             self._drop(foreign(name, 64) for name in dropped)
-            if weight_of(metrics, self._weighted_by):
+            if weight:
                 taken.append((update, weight, found))
         updates = [update for update, _, _ in taken]
         weights = [weight for _, weight, _ in taken]

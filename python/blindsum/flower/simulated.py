@@ -14,7 +14,9 @@ from typing import Any
 
 from blindsum import simulation
 from blindsum.arrays import Vector
+from blindsum.errors import InputError
 from blindsum.flower.direct import Sum
+from blindsum.flower.records import weight_of
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.settings import NodeSettings, looks_like_ours
 from blindsum.policy import Policy
@@ -86,6 +88,24 @@ def node_settings(context: Any, settings: NodeSettings, told: Mapping[str, objec
     policy = Policy(allowed_protocols=None, require_adversary=None, min_corrupt=0.0, min_honest=0)
     state = os.path.join(folder, f"node-{context.node_id}")
     return NodeSettings(state=state, trusts_run=True, policy=policy, allows_repeats=True)
+
+
+def weight_in(metrics: Mapping[str, object], key: str, spec: JobSpec) -> int:
+    """The weight of a reply in a simulation, where the ServerApp reads it; 0 where there are no examples.
+
+    Raises
+    ------
+    blindsum.InputError
+        No whole number of 0 or more, or above the run's largest weight.
+    """
+    weight = weight_of(metrics, key)
+    if weight > spec.max_weight:
+        raise InputError(
+            f"metrics[{key!r}]: {weight} is more than blindsum-max-weight = {spec.max_weight}, the most "
+            f"examples of a node: set blindsum-max-weight = {weight} or more in [tool.flwr.app.config] of "
+            "pyproject.toml"
+        )
+    return weight
 
 
 def summed(
