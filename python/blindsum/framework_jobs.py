@@ -20,7 +20,7 @@ def smallest_sum(protocol: str, adversary: str, corrupt: float, parties: int) ->
     return max(job.quorum, min(MIN_PARTIES, parties))
 
 
-def metrics_from(text: str, field: str, advice: str, bound: float | None = None) -> tuple[Metric, ...]:
+def metrics_from(text: object, field: str, advice: str, bound: float | None = None) -> tuple[Metric, ...]:
     """The metrics that a text declares: ``"loss:0:10,accuracy:0:1"``.
 
     Parameters
@@ -37,8 +37,12 @@ def metrics_from(text: str, field: str, advice: str, bound: float | None = None)
     Raises
     ------
     blindsum.ConfigError
-        A part of another form, or a range that a metric cannot have.
+        No text, a part of another form, or a range that a metric cannot have.
     """
+    if not isinstance(text, str):
+        kind = type(text).__name__
+        rule = f"must be a text of names with commas between, as in 'loss:0:10,accuracy:0:1', not a {kind}"
+        raise ConfigError(field, f"{rule}; {advice}")
     found = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, *ends = part.split(":")

@@ -108,8 +108,8 @@ def _check_mean(admin: Admin, job: str) -> None:
     if spec.hides_sum:
         raise ConfigError(
             "--out",
-            f"no mean comes here: {spec.protocol} of job {job!r} hides sums from its coordinator. Leave --out "
-            "out, and write the mean at a party, with blindsum join --out",
+            f"no mean comes here: {spec.protocol} of job {job!r} hides sums from its coordinator. Leave "
+            "--out out, and write the mean at a party, with blindsum join --out",
         )
 
 

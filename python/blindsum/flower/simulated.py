@@ -14,9 +14,8 @@ from typing import Any
 
 from blindsum import simulation
 from blindsum.arrays import Vector
-from blindsum.errors import InputError
 from blindsum.flower.direct import Sum
-from blindsum.flower.records import weight_of
+from blindsum.flower.records import check_weight, weight_of
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.settings import NodeSettings, looks_like_ours
 from blindsum.policy import Policy
@@ -99,12 +98,7 @@ def weight_in(metrics: Mapping[str, object], key: str, spec: JobSpec) -> int:
         No whole number of 0 or more, or above the run's largest weight.
     """
     weight = weight_of(metrics, key)
-    if weight > spec.max_weight:
-        raise InputError(
-            f"metrics[{key!r}]: {weight} is more than blindsum-max-weight = {spec.max_weight}, the most "
-            f"examples of a node: set blindsum-max-weight = {weight} or more in [tool.flwr.app.config] of "
-            "pyproject.toml"
-        )
+    check_weight(weight, key, spec.max_weight)
     return weight
 
 

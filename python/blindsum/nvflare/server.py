@@ -105,6 +105,27 @@ class JobSettings:
             )
 
 
+def names_of(names: object) -> dict[str, str]:
+    """The names of certificates by sites, checked; ``None`` has none.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        No mapping of texts.
+    """
+    if names is None:
+        return {}
+    if not isinstance(names, Mapping):
+        kind = type(names).__name__
+        rule = f"must be a mapping of sites to names of certificates, not a {kind}"
+        raise ConfigError("names", f"{rule}: give {{site: name}}; {ADVICE}")
+    for site, name in names.items():
+        if not isinstance(site, str) or not isinstance(name, str):
+            rule = f"{site!r} with {name!r} must be two texts, a site and the name in its certificate"
+            raise ConfigError("names", f"{rule}; {ADVICE}")
+    return dict(names)
+
+
 def _called(field: str) -> str:
     """What a field of the job is called among the arguments of the aggregator."""
     return "train_deadline" if field == "input_deadline" else field
