@@ -21,8 +21,8 @@ CLINICS = tuple(f"clinic-{number}" for number in range(4))
 
 @pytest.fixture(scope="module")
 def operator(place):
-    pki.issue(place.folder, "flora", operator=True)
-    return place.folder / "flora"
+    pki.issue(place.folder, "flower-host", operator=True)
+    return place.folder / "flower-host"
 
 
 @pytest.fixture
