@@ -158,7 +158,8 @@ class Admin(Shown):
 
         The job must be one whose rounds a host begins: ``hosted = true`` in the coordinator's configuration,
         ``blindsum serve --hosted``, or :meth:`add` with ``hosted=True``. The coordinator calls the round off
-        where this process ends before it, and where this object and the :class:`PendingRound` are gone.
+        if this process ends before it, or once this object and *all* rounds that it has begun are gone: each
+        :class:`PendingRound` keeps the connections of the others.
 
         Parameters
         ----------

@@ -59,7 +59,7 @@ class Loop:
     def aggregate(
         self,
         update: object,
-        weight: int | None,
+        weight: float | None,
         metrics: Mapping[str, float | None] | None,
         timeout: float | None,
         step: Step | None,
@@ -76,7 +76,7 @@ class Loop:
         if current is None:
             return None
         if not self._handed_in:
-            if current.needs_update and (update is None or checks.whole_number(weight) == 0):
+            if current.needs_update and (update is None or checks.count(weight) == 0):
                 current.skip()
                 self._current = None
                 self.lost = RoundAborted(current.number, "this party gave no update", only_me=True)

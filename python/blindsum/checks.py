@@ -33,6 +33,18 @@ def whole_number(value: object) -> int | None:
         return None
 
 
+def count(value: object) -> int | None:
+    """The value as an ``int``, also where it is a float without a fraction; ``None`` where it is none."""
+    whole = whole_number(value)
+    if whole is None and isinstance(value, numbers.Real) and not isinstance(value, bool):
+        try:
+            found = math.floor(value)
+        except (ValueError, OverflowError):  # NaN, infinities
+            return None
+        return int(found) if found == value else None
+    return whole
+
+
 def setting(field: str, value: object, least: int, most: int) -> int:
     """A setting that is a whole number from ``least`` to ``most``.
 
@@ -280,13 +292,13 @@ def weight(
     Raises
     ------
     blindsum.InputError
-        No whole number, below 1, or above the job's ``max_weight``.
+        No whole number, below 1, or above the job's ``max_weight``. ``300.0`` is one, ``300.5`` is not.
     """
     most = spec.max_weight
-    whole = whole_number(value)
+    whole = count(value)
     if whole is not None and 1 <= whole <= most:
         return whole
-    advice = ""
+    advice = "; give the number of examples, as len(data)" if whole is None else ""
     if whole == 0 and sits_out:
         advice = f"; {sits_out}"
     if whole is not None and whole > most:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from blindsum.errors import ConfigError
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from blindsum.errors import ConfigError, SpecError
 from blindsum.spec import JobSpec
 from blindsum.tables import Metric
 
@@ -16,7 +20,7 @@ def smallest_sum(protocol: str, adversary: str, corrupt: float, parties: int) ->
     return max(job.quorum, min(MIN_PARTIES, parties))
 
 
-def metrics_from(text: str, field: str, advice: str, bound: float | None = None) -> tuple[Metric, ...]:
+def metrics_from(text: object, field: str, advice: str, bound: float | None = None) -> tuple[Metric, ...]:
     """The metrics that a text declares: ``"loss:0:10,accuracy:0:1"``.
 
     Parameters
@@ -33,8 +37,12 @@ def metrics_from(text: str, field: str, advice: str, bound: float | None = None)
     Raises
     ------
     blindsum.ConfigError
-        A part of another form, or a range that a metric cannot have.
+        No text, a part of another form, or a range that a metric cannot have.
     """
+    if not isinstance(text, str):
+        kind = type(text).__name__
+        rule = f"must be a text of names with commas between, as in 'loss:0:10,accuracy:0:1', not a {kind}"
+        raise ConfigError(field, f"{rule}; {advice}")
     found = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, *ends = part.split(":")
@@ -45,3 +53,50 @@ def metrics_from(text: str, field: str, advice: str, bound: float | None = None)
             raise ConfigError(field, f"{part!r} must be {form}, as in 'loss:0:10'; {advice}") from None
         found.append(Metric(name, low, high))
     return tuple(found)
+
+
+_SETTINGS = (
+    *("protocol", "adversary", "corrupt", "dropout", "min_parties", "join_deadline", "stage_deadline"),
+    *("input_deadline", "clip", "bits", "max_weight"),
+)
+"""Fields of a job that users of frameworks set, by names of their own."""
+
+_NAMED = re.compile(
+    rf"\b(?:{'|'.join(_SETTINGS)})\b(?= is | = | must )|(?<=lower )dropout|(?<=or )corrupt(?=, or)"
+)
+"""Names of settings in a rule. Many of them are English words, too."""
+
+
+@contextmanager
+def errors_of_settings(
+    metrics: Sequence[Metric], called: Callable[[str], str], advice: str
+) -> Iterator[None]:
+    """In an error about a job name the settings of the framework: their users have made no specification.
+
+    Parameters
+    ----------
+    metrics
+        The metrics of the job.
+    called
+        What users call a field of the job.
+    advice
+        Where they set it.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        In place of a :class:`blindsum.SpecError`; ``field`` is what users call it.
+    """
+    try:
+        yield
+    except SpecError as error:
+        field, _, rest = error.field.removeprefix("encoding.").partition(".")
+        rule = _NAMED.sub(lambda found: called(found[0]), error.rule)
+        place = rest.partition(".")[0]
+        if field == "metrics" and place.isdecimal() and int(place) < len(metrics):
+            rule = re.sub(r"metrics\.(\d+)", lambda found: repr(metrics[int(found[1])].name), rule)
+            rule = f"{metrics[int(place)].name!r}: {rule}"
+        if rule.startswith(f"{called(field)} is "):
+            # The field comes before the rule.
+            rule = rule.removeprefix(f"{called(field)} ")
+        raise ConfigError(called(field), f"{rule}; {advice}") from error

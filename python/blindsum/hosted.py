@@ -339,12 +339,15 @@ def as_step(tag: object, about: object) -> Step | None:
 def hash_of(about: object) -> bytes:
     """SHA-256 of what a step is about: a text, bytes or an array, or a list of these.
 
-    Equal texts have equal hashes, and so have arrays of equal numbers, element types and shapes.
+    Equal texts have equal hashes, and so have arrays of equal numbers, element types and shapes, on every
+    machine: element types have the names of NumPy's ``dtype.str``, and values are little-endian. Bytes are an
+    array of ``uint8``.
 
     Raises
     ------
     blindsum.ConfigError
-        Something else.
+        Something else; an array of Python objects, of records or of extended precision; or a text with half
+        a character.
     """
     found = hashlib.sha256(b"blindsum about")
     for kind, content in _contents(about):
@@ -353,26 +356,45 @@ def hash_of(about: object) -> bytes:
     return found.digest()
 
 
-def _contents(about: object) -> Iterator[tuple[bytes, bytes | memoryview]]:
-    if isinstance(about, str):
-        yield b"text", about.encode()
-        return
-    if isinstance(about, list | tuple):
-        yield b"list", len(about).to_bytes(8, "big")
-        for one in about:
-            yield from _contents(one)
-        return
-    if not isinstance(about, bytes | bytearray | memoryview) and hasattr(about, "__array__"):
-        import numpy as np
+def _contents(about: object) -> Iterator[tuple[bytes, bytes | bytearray]]:
+    match about:
+        case str():
+            try:
+                yield b"text", about.encode()
+            except UnicodeEncodeError as error:
+                rule = f"has half a character at {error.start} of a text: give whole characters, or bytes"
+                raise ConfigError("about", rule) from error
+        case list() | tuple():
+            yield b"list", len(about).to_bytes(8, "big")
+            for one in about:
+                yield from _contents(one)
+        case bytes() | bytearray():
+            yield f"|u1({len(about)},)".encode(), about
+        case _:
+            yield _array(about)
 
-        about = np.asarray(about)
+
+def _array(about: object) -> tuple[bytes, bytes]:
+    """The element type with the shape of an array, and its values."""
+    import numpy as np
+
     try:
-        view = memoryview(about)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
+        view = about if hasattr(about, "__array__") else memoryview(about)  # type: ignore[arg-type]
+        found = np.asarray(view)
+    # Libraries of arrays raise RuntimeError where NumPy has nothing like theirs.
+    except (TypeError, ValueError, RuntimeError) as error:
         kind = type(about).__name__
         rule = f"must be bytes, a text, an array, or a list of these, not a {kind}: give what parties get"
         raise ConfigError("about", rule) from error
-    yield f"{view.format}{view.shape}".encode(), view.tobytes()
+    kind, longest = found.dtype.kind, {"f": 8, "c": 16}
+    if kind not in "biufcmMSU" or found.dtype.itemsize > longest.get(kind, found.dtype.itemsize):
+        rule = (
+            f"has an array of {found.dtype.type.__name__}, whose bytes are not the same on every machine: "
+            "give an array of numbers or texts, such as float64"
+        )
+        raise ConfigError("about", rule)
+    little = found.astype(found.dtype.newbyteorder("<"), copy=False)
+    return f"{little.dtype.str}{little.shape}".encode(), little.tobytes()
 
 
 def given_model(model: object, spec: JobSpec | None = None) -> object:

@@ -34,7 +34,7 @@ def join(
     location: str = "",
     layout: ModelLayout | Sequence[str] | None = None,
     initial: object = None,
-    weight: int | None = None,
+    weight: float | None = None,
 ) -> Session:
     """Join a job at a coordinator, over mutual TLS.
 

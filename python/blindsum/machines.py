@@ -208,7 +208,7 @@ class PartyMachine:
         self,
         number: int,
         update: object,
-        weight: int | None = None,
+        weight: float | None = None,
         metrics: Mapping[str, float | None] | None = None,
         *,
         now: float | None = None,

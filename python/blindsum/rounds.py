@@ -256,7 +256,7 @@ class Round(Shown):
         return self._native.needs_update()
 
     def submit(
-        self, update: object, weight: int | None = None, metrics: Mapping[str, float | None] | None = None
+        self, update: object, weight: float | None = None, metrics: Mapping[str, float | None] | None = None
     ) -> None:
         """Give this party's update and return as soon as it is checked.
 
@@ -271,8 +271,9 @@ class Round(Shown):
             Anything with the buffer protocol or ``__array__`` and ``dim`` float elements; where the job's
             encoding is ``"integers"``, ``dim`` integers from 0 to ``2**bits - 1``, also as a list.
         weight
-            1 to the job's ``max_weight``, e.g. the number of examples. Without one the update counts what
-            :func:`join` was told (``weight``), else 1, of which the log warns where the job has weights.
+            A whole number from 1 to the job's ``max_weight``, e.g. the number of examples; ``300.0`` is one.
+            Without one the update counts what :func:`join` was told (``weight``), else 1, of which the log
+            warns where the job has weights.
         metrics
             Values of the job's metrics by their names, e.g. ``{"accuracy": 0.93}``. One that is not given, is
             ``None`` or not finite counts as missing; one beyond its range counts as the end of it, which

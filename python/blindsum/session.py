@@ -70,7 +70,7 @@ class Session(JobState):
         size = f"{spec.protocol}, up to {counted(spec.parties, 'party')}, {counted(spec.dim, 'coordinate')}"
         return {"party": self.name, "job": spec.job, "protocol": size, "hash": spec.hash}
 
-    def weigh(self, weight: int | None) -> None:
+    def weigh(self, weight: float | None) -> None:
         """Choose the weight of updates that come without one, as :func:`join` does; ``None`` chooses none."""
         self._weights = DefaultWeight(self.spec, weight)
 
@@ -184,7 +184,7 @@ class Session(JobState):
     def aggregate(
         self,
         update: object | None,
-        weight: int | None = None,
+        weight: float | None = None,
         metrics: Mapping[str, float | None] | None = None,
         *,
         timeout: float | None = None,

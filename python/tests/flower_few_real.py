@@ -18,7 +18,7 @@ def test_nodes_of_a_round_to_which_too_few_came_do_not_wait_for_a_coordinator(fe
     inner = Threads(client_app([blindsum.flower.mod()]), nodes)
     settings = federation.server | {"min_parties": 4}
     with (
-        pytest.raises(bs.ConfigError, match="min_honest"),
+        pytest.raises(bs.ConfigError, match="blindsum-policy-min-honest"),
         blindsum.flower.SecureGrid(inner, {}, strategy=averaged(), **settings) as grid,
     ):
         trained(grid, averaged(), rounds=1)

@@ -383,7 +383,7 @@ def test_a_node_without_a_folder_is_told_the_key(federation):
 def test_a_policy_that_refuses_the_job_ends_the_run_with_its_reason(federation):
     nodes = nodes_of(federation, **{"blindsum-policy-allowed-protocols": "pss"})
     inner = Carrier(client_app([blindsum.flower.mod()]), nodes)
-    with pytest.raises(bs.ConfigError, match="allowed_protocols") as caught:
+    with pytest.raises(bs.ConfigError, match="blindsum-policy-allowed-protocols") as caught:
         securely(inner, averaged(), federation)
     assert caught.value.field == "nodes"
 

@@ -303,7 +303,7 @@ def test_evaluation_passes(federation):
 
 def test_a_policy_that_refuses_the_job_ends_the_run_with_its_reason(federation):
     nodes = federation.nodes(4, **{"blindsum-policy-allowed-protocols": "pss"})
-    with pytest.raises(bs.ConfigError, match="allowed_protocols") as caught:
+    with pytest.raises(bs.ConfigError, match="blindsum-policy-allowed-protocols") as caught:
         securely(federation, averaged(), nodes=nodes)
     assert caught.value.field == "nodes"
 

@@ -180,7 +180,49 @@ def test_another_model_for_one_node_is_in_no_sum(place, operator, tmp_path):
         told = settings_of(place, coordinator, operator)
         with blindsum.flower.SecureGrid(inner, {}, strategy=averaged(), **told) as grid:
             result = trained(grid, averaged(), rounds=1)
-    weights = [10, 11, 12]
-    updates = [in_order(world.update_of(100 + node, 1)) for node in range(3)]
-    mean = np.average(updates, axis=0, weights=weights)
-    assert np.allclose(flat(result.arrays) - flat(world.arrays()), mean, atol=1e-4)
+    assert np.allclose(flat(result.arrays) - flat(world.arrays()), mean_of(3, 1), atol=1e-4)
+
+
+def mean_of(count, number):
+    """The mean of what the first nodes change in a round."""
+    updates = [in_order(world.update_of(100 + node, number)) for node in range(count)]
+    return np.average(updates, axis=0, weights=[10 + node for node in range(count)])
+
+
+def test_a_node_that_says_another_partys_name_pushes_nobody_out(place, operator, tmp_path, caplog):
+    """Node 103 says that it is clinic-0, and fails at once in the next round."""
+    caplog.set_level(logging.WARNING)
+    rounds = {}
+
+    def lies(message, context, call_next):
+        rounds[context.node_id] = rounds.get(context.node_id, 0) + 1
+        if context.node_id == 103 and rounds[103] > 1:
+            raise ValueError("fails before it has come")
+        reply = call_next(message, context)
+        if context.node_id == 103 and reply.has_content():
+            reply.content["blindsum"]["party"] = "clinic-0"
+        return reply
+
+    with served(place, job_of(place, min_parties=3, join_deadline=100.0)) as coordinator:
+        inner = Threads(client_app([lies, blindsum.flower.mod()]), nodes_of(place, tmp_path))
+        told = settings_of(place, coordinator, operator)
+        strategy = strategies.FedAvg(**FOUR)
+        with blindsum.flower.SecureGrid(inner, {}, strategy=strategy, **told) as grid:
+            result = trained(grid, strategy, rounds=2)
+        status = bs.Admin(told["admin"], identity=operator, ca=place.folder).describe("job")
+    assert status["rounds_done"] == 2
+    assert np.allclose(flat(result.arrays) - flat(world.arrays()), mean_of(4, 1) + mean_of(3, 2), atol=1e-4)
+    said = [one.getMessage() for one in caplog.records]
+    assert any("nodes 100 and 103" in text and "clinic-0" in text for text in said)
+
+
+def test_a_simulation_has_no_coordinator_that_stands(tmp_path):
+    class InMemoryGrid(Threads):
+        """What Flower's simulation has by this name."""
+
+    told = {"admin": "https://localhost:2", "standing_job": "job", "operator_identity": str(tmp_path)}
+    told |= {"coordinator": "https://localhost:1", "coordinator_ca": str(tmp_path)}
+    inner = InMemoryGrid(client_app([blindsum.flower.mod()]), [{"partition-id": 0}] * 4)
+    with pytest.raises(bs.ConfigError, match="leave it out") as caught:
+        blindsum.flower.SecureGrid(inner, {}, strategy=averaged(), **told)
+    assert caught.value.field == "blindsum-coordinator"

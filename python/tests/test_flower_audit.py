@@ -86,7 +86,11 @@ def test_a_key_that_only_looks_like_ours_is_refused_by_name(key):
         (bs.ConfigError("blindsum-ca", "/etc/secret is a file"), bs.ConfigError, "blindsum-ca"),
         (bs.IdentityError("/etc/secret/a.key: cannot be read"), bs.IdentityError, "certificates"),
         (bs.NetworkError("10.0.0.7:22 refused: SSH-2.0"), bs.NetworkError, "coordinator"),
-        (bs.PolicyError("policy min_honest: 3, this party wants 1100"), bs.PolicyError, "min_honest"),
+        (
+            bs.PolicyError("policy min_honest: 3, this party wants 1100"),
+            bs.PolicyError,
+            "blindsum-policy-min-honest",
+        ),
         (bs.RoundAborted(1, "too few: secret"), bs.BlindsumError, "RoundAborted"),
         (OSError(28, "no space", "/etc/secret"), bs.BlindsumError, "OSError"),
         (KeyError("secret"), bs.BlindsumError, "KeyError"),

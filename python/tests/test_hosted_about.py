@@ -1,5 +1,7 @@
 """What a round of a host is about: parties of one sum were given the same, and their own tag is in it."""
 
+import array
+import hashlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -30,6 +32,59 @@ def test_arrays_are_compared_by_their_numbers():
     assert hash_of(np.asfortranarray(np.eye(3))) == hash_of(np.eye(3))
     with pytest.raises(bs.ConfigError, match="about: must be bytes, a text, an array"):
         hash_of(3)
+
+
+def test_equal_arrays_have_one_hash_on_every_machine():
+    """The letters of C's types and the order of bytes are those of a machine, and not of the numbers."""
+    values = [1, -2, 3]
+    long, long_long = (array.array(letter, values) for letter in "lq")
+    assert long.itemsize == long_long.itemsize == 8
+    same = [np.array(values, dtype) for dtype in ("<i8", ">i8", "l", "q")]
+    same += [long, long_long, memoryview(long), memoryview(long_long)]
+    assert len({hash_of(one) for one in same}) == 1
+    assert hash_of(np.array([1.5], ">f4")) == hash_of(np.array([1.5], "<f4"))
+    assert hash_of(np.array(["ab"], ">U2")) == hash_of(np.array(["ab"], "<U2"))
+    assert hash_of(np.array([1, 2], "<i4")) != hash_of(np.array([1, 2], "<u4"))
+    assert hash_of(np.array([1, 2], "<i4")) != hash_of(np.array([1 << 24, 2 << 24], "<i4"))
+    raw = b"model"
+    assert (
+        len({hash_of(one) for one in (raw, bytearray(raw), memoryview(raw), np.frombuffer(raw, "u1"))}) == 1
+    )
+
+
+def test_hashes_stay_what_they_are():
+    """Parties and hosts of two machines, and of two versions, have to agree."""
+    found = hash_of([b"model", "lr", np.array([[1, 2]], ">i8"), np.array(0.5, np.float32)])
+    whole = hashlib.sha256(b"blindsum about")
+    for kind, content in (
+        (b"list", (4).to_bytes(8, "big")),
+        (b"|u1(5,)", b"model"),
+        (b"text", b"lr"),
+        (b"<i8(1, 2)", (1).to_bytes(8, "little") + (2).to_bytes(8, "little")),
+        (b"<f4()", b"\0\0\0?"),
+    ):
+        whole.update(len(kind).to_bytes(8, "big") + kind + len(content).to_bytes(8, "big") + content)
+    assert found == whole.digest()
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        (np.array([1, "a", None], object), "object"),
+        ([MODEL, np.array([[1], [2, 3]], object)], "object"),
+        (np.zeros(2, [("a", "i4"), ("b", "f4")]), "void"),
+        (np.zeros(2, np.longdouble), "longdouble|float128"),
+        ("half \ud800", "half a character at 5"),
+        (["lr", "\ud800"], "half a character at 0"),
+        (3, "not a int"),
+        (None, "not a NoneType"),
+    ],
+)
+def test_what_has_no_hash_is_refused_by_name(about, said):
+    with pytest.raises(bs.ConfigError, match=said) as caught:
+        hash_of(about)
+    assert caught.value.field == "about"
+    assert "give " in caught.value.rule
 
 
 @pytest.mark.parametrize("protocol", ["plain", "secagg+", "fssa", "pss", "flashe", "paillier-ring", "mpc3"])

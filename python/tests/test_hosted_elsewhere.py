@@ -1,5 +1,6 @@
 """Rounds that a host begins at a coordinator elsewhere, as an operator: over the admin interface."""
 
+import gc
 import json
 import os
 import signal
@@ -252,6 +253,92 @@ def test_from_the_command_line(place, operator, world, tmp_path, capsys):
     status, out, err = run("--parties", "node-0,node-1,node-2", "--model", tmp_path / "start.npy")
     assert (status, out) == (2, "")
     assert "--model" in err
+
+
+@pytest.fixture
+def command(place, operator, capsys):
+    """`blindsum admin round` at a coordinator: status, output and messages."""
+
+    def run(coordinator, *words):
+        there = ["--at", f"https://localhost:{coordinator.admin.rpartition(':')[2]}"]
+        there += ["--identity", str(operator), "--ca", str(place.folder / "ca.pem")]
+        status = main(["admin", "round", "job", *map(str, words), *there])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+def test_a_mean_that_nobody_here_learns_is_refused_before_the_round(place, operator, command, tmp_path):
+    with served(place, spec_of(place, protocol="flashe")) as coordinator:
+        chosen = ",".join(names(0, 1, 2))
+        status, out, err = command(coordinator, "--parties", chosen, "--out", tmp_path / "mean.npy")
+        assert (status, out) == (2, "")
+        assert "--out: " in err
+        assert "job 'job'" in err
+        assert "flashe" in err
+        assert "blindsum join --out" in err
+        # No round has begun: another host may begin one.
+        admin = admin_of(place, coordinator, operator)
+        assert admin.describe("job")["ended"] == []
+        admin.begin("job", names(0, 1, 2)).call_off()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--parties", "node-0,node-1,node-2", "--about", "model"], "--about: needs a tag"),
+        (["--parties", ""], "--parties: must be names of parties with commas between"),
+        (["--parties", "node-0,,node-2"], "--parties: has an empty name"),
+    ],
+)
+def test_what_is_wrong_in_a_command_is_named_by_its_flags(world, command, words, said):
+    status, out, err = command(world[0], *words)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert "tag=" not in err
+    assert ("--tag N" in err) == ("--about" in words)
+
+
+def test_a_wrong_model_is_named_by_its_flag(place, operator, command, tmp_path):
+    files = {}
+    for name, values in (("short", [0.0] * 3), ("nan", [0.0, np.nan, 0.0, 0.0]), ("right", [0.0] * 4)):
+        np.save(tmp_path / name, np.array(values))
+        files[name] = tmp_path / f"{name}.npy"
+    with served(place, spec_of(place, model_update="add")) as coordinator:
+        for name, rule in (("short", "has 3 coordinates"), ("nan", "coordinate 1 is not a finite number")):
+            status, _, err = command(coordinator, "--parties", "node-0,node-1,node-2", "--model", files[name])
+            assert status == 2
+            assert f"--model: {files[name]}: {rule}" in err
+    with served(place) as coordinator:
+        words = ["--parties", "node-0,node-1,node-2", "--model", files["right"]]
+        status, _, err = command(coordinator, *words)
+        assert status == 2
+        assert "--model: " in err
+        assert "leave --model out" in err
+
+
+def test_a_round_goes_on_while_anything_of_its_admin_is_left(place, operator, world):
+    """It is called off once the admin object and all rounds that it has begun are gone."""
+    _, other, _ = world
+    other.add(spec_of(place, job="second"), "a test", hosted=True)
+    admin = admin_of(place, world[0], operator)
+    first, second = admin.begin("job", names(0, 1, 2), tag=1), admin.begin("second", names(0, 1, 2), tag=1)
+    del admin, first
+    gc.collect()
+    with pytest.raises(bs.WaitTimeoutError):
+        second.result(timeout=0.5)
+    with pytest.raises(bs.CallError, match="under way"):
+        other.begin("job", names(0, 1, 2))
+    del second
+    gc.collect()
+    for job in ("job", "second"):
+        begun = None
+        while begun is None:
+            # Until the coordinator has noticed, it is busy.
+            with suppress(bs.CallError):
+                begun = other.begin(job, names(0, 1, 2))
+        begun.call_off()
 
 
 def test_serve_without_an_admin_address_has_no_host(place, capsys, tmp_path):

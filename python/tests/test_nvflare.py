@@ -12,7 +12,7 @@ import blindsum as bs
 import blindsum.nvflare
 from blindsum import told_once
 from blindsum.nvflare.params import Params, metrics_of, weight_of
-from blindsum.nvflare.server import JobSettings
+from blindsum.nvflare.server import JobSettings, names_of
 from blindsum.nvflare.settings import SiteSettings
 from blindsum.nvflare.simulated import check_threads
 
@@ -243,6 +243,33 @@ def test_the_weight_is_the_number_of_steps(caplog):
     assert not caplog.records
     assert weight_of({}) == 1
     assert "each site weighs 1" in caplog.text
+
+
+def test_a_weight_that_is_too_large_names_what_nvflare_has():
+    assert weight_of({"NUM_STEPS_CURRENT_ROUND": 10.0}, 10) == 10
+    with pytest.raises(bs.InputError, match="set max_weight = 12 or more in SecureAggregator") as caught:
+        weight_of({"NUM_STEPS_CURRENT_ROUND": 12}, 10)
+    assert str(caught.value).startswith("meta['NUM_STEPS_CURRENT_ROUND']: 12 is more than max_weight = 10")
+
+
+@pytest.mark.parametrize("metrics", [5, None, ["loss"], 1.5, {"loss": 1}])
+def test_metrics_of_the_aggregator_are_a_text(metrics):
+    with pytest.raises(bs.ConfigError, match="must be a text") as caught:
+        job_settings(metrics=metrics).check()
+    assert caught.value.field == "metrics"
+    assert "SecureAggregator" in caught.value.rule
+
+
+@pytest.mark.parametrize("names", [5, "site-1", ["site-1"], {"site-1": 5}, {5: "a"}])
+def test_names_of_certificates_are_a_mapping_of_texts(names):
+    with pytest.raises(bs.ConfigError, match="SecureAggregator") as caught:
+        names_of(names)
+    assert caught.value.field == "names"
+
+
+def test_sites_may_have_other_names():
+    assert names_of(None) == {}
+    assert names_of({"site-1": "clinic"}) == {"site-1": "clinic"}
 
 
 def test_metrics_that_the_job_does_not_declare_stay_and_are_named(caplog):

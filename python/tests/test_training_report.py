@@ -218,6 +218,43 @@ def test_tables_say_who_was_lost_and_which_rounds_have_no_sum():
     assert "No party was lost." in Page(page(dataclasses.replace(record(), rounds=(one_round(),)))).text
 
 
+def told_of(**fields):
+    """What the page says of a job, by field."""
+    spec = bs.JobSpec(**{"job": "tumour", "protocol": "secagg+", "parties": 10, "dim": 3} | fields).to_dict()
+    return dict(Page(sections.the_job(record(spec=spec))).rows)
+
+
+def test_the_job_is_told_as_people_read_it():
+    metrics = [bs.Metric("loss", -2.5, 10), bs.Metric("accuracy", 0, 1)]
+    spec = bs.JobSpec(protocol="secagg+", parties=10, dim=3)
+    told = told_of(metrics=metrics, rounds=0)
+    assert told["metrics"] == "loss (-2.5 to 10), accuracy (0 to 1)"
+    assert told["min_parties"] == f"{spec.quorum} of 10 (chosen)"
+    assert told["protocol.neighbours"] == f"{spec.chosen['neighbours']} (chosen)"
+    assert told["protocol.threshold"] == f"{spec.chosen['threshold']} (chosen)"
+    assert told["rounds"] == "until the job is stopped"
+    assert told["dim"] == "3"
+    assert told_of(min_parties=8)["min_parties"] == "8"
+
+
+def test_a_job_of_all_parties_says_so():
+    assert bs.JobSpec(protocol="secagg+", parties=3, dim=3).quorum == 3
+    assert told_of(parties=3)["min_parties"] == "all parties (chosen)"
+
+
+def test_a_job_that_this_version_does_not_know_is_told_as_it_is():
+    odd = {
+        "protocol": {"name": "later", "neighbours": 0},
+        "min_parties": 0,
+        "rounds": 3,
+        "metrics": ["loss", 7],
+    }
+    told = dict(Page(sections.the_job(record(spec=odd))).rows)
+    assert told["min_parties"] == "chosen by the protocol"
+    assert told["protocol.neighbours"] == "chosen by the protocol"
+    assert (told["rounds"], told["metrics"]) == ("3", "loss, 7")
+
+
 def test_a_page_of_little_is_a_page():
     empty = Page(page(dataclasses.replace(record(), rounds=(), spec={}, parameters={})))
     assert "no round that has ended" in empty.text

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from blindsum.cli.files import check_file, named
 
 if TYPE_CHECKING:
+    from blindsum.admin import Admin
     from blindsum.hosted import HostedResult
 
 
@@ -39,16 +41,24 @@ def _run(options: argparse.Namespace) -> int:
     from blindsum.cli.admin import connected
     from blindsum.cli.flags import named_as_flags
     from blindsum.cli.model_files import model_in
-    from blindsum.errors import RoundLost
+    from blindsum.errors import ConfigError, RoundLost
 
     check_file("--out", options.out, [("--model", options.model)])
+    parties = _names(options.parties)
+    if options.about is not None and options.tag is None:
+        raise ConfigError("--about", "needs a tag, for which parties wait: give the step a number, --tag N")
     model = None if options.model is None else model_in(options.model, "--model")
     admin = connected(options)
+    if options.out:
+        _check_mean(admin, options.job)
     try:
-        with named_as_flags("parties", "tag", "about", "join_within", "deadline"):
+        with (
+            named_as_flags("parties", "tag", "about", "join_within", "deadline"),
+            _model_named(options.model),
+        ):
             result = admin.round(
                 options.job,
-                [name.strip() for name in options.parties.split(",")],
+                parties,
                 model,
                 tag=options.tag,
                 about=options.about,
@@ -64,13 +74,62 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(path: str, result: HostedResult) -> None:
-    from blindsum.cli.files import write_array
+def _names(text: str) -> list[str]:
+    """The names of parties in a text.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        There is none, or one is empty.
+    """
     from blindsum.errors import ConfigError
 
-    if result.mean is None:
-        rule = "the coordinator of this job learns no mean: write it at a party, with blindsum join --out"
-        raise ConfigError("--out", rule)
+    names = [name.strip() for name in text.split(",")]
+    if not any(names):
+        rule = f"must be names of parties with commas between, as in hospital-a,hospital-b, not {text!r}"
+        raise ConfigError("--parties", rule)
+    if not all(names):
+        raise ConfigError("--parties", f"has an empty name in {text!r}: take a comma out, or name the party")
+    return names
+
+
+def _check_mean(admin: Admin, job: str) -> None:
+    """Refuse a job whose coordinator learns no mean, before a round of it begins.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        Its sums are hidden.
+    """
+    from blindsum.errors import ConfigError
+    from blindsum.spec import JobSpec
+
+    spec = JobSpec.from_dict(admin.describe(job)["specification"])
+    if spec.hides_sum:
+        raise ConfigError(
+            "--out",
+            f"no mean comes here: {spec.protocol} of job {job!r} hides sums from its coordinator. Leave "
+            "--out out, and write the mean at a party, with blindsum join --out",
+        )
+
+
+@contextmanager
+def _model_named(path: str | None) -> Iterator[None]:
+    """In an error about the model, name its option and its file."""
+    from blindsum.errors import ConfigError, InputError
+
+    try:
+        yield
+    except InputError as error:
+        rule = str(error).removeprefix("model: ").replace("give none", "leave --model out")
+        raise ConfigError("--model", f"{path}: {rule}") from error
+
+
+def _write(path: str, result: HostedResult) -> None:
+    from blindsum.cli.files import write_array
+
+    # Jobs whose sums are hidden were refused.
+    assert result.mean is not None
     write_array(path, result.mean)
 
 

@@ -57,7 +57,7 @@ class DomainRound:
         self._sits_out = False
 
     def submit(
-        self, update: object, weight: int | None = None, metrics: Mapping[str, float | None] | None = None
+        self, update: object, weight: float | None = None, metrics: Mapping[str, float | None] | None = None
     ) -> None:
         """Add this learner's update to the domain's, which the speaker then hands in.
 

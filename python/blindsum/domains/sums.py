@@ -86,9 +86,12 @@ class Own:
         blindsum.DomainInputError
             They do not fit the job.
         """
-        whole = checks.whole_number(weight)
+        whole = checks.count(weight)
         if whole is None or not 0 <= whole <= LARGEST_WEIGHT:
-            rule = f"{weight!r} must be a whole number from 0 to {LARGEST_WEIGHT}"
+            rule = (
+                f"{weight!r} must be a whole number from 0 to {LARGEST_WEIGHT}; give the number of examples, "
+                "as len(data)"
+            )
             raise DomainInputError(learner, "weight", rule)
         try:
             vector = _vector(rules, update)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from blindsum import checks
 from blindsum.errors import ConfigError, IdentityError, InputError
 from blindsum.flower import contents, simulated, strategies
 from blindsum.flower.direct import Identity, Rounds, Sum
@@ -17,13 +16,13 @@ from blindsum.flower.enrolment import RunAuthority, check_spec, node_name
 from blindsum.flower.exchange import SHORT_POLL, Replies, exchange
 from blindsum.flower.fixed import FixedArrays
 from blindsum.flower.message_rounds import MessageRounds
+from blindsum.flower.party_names import PartyNames
 from blindsum.flower.records import (
     ModelArrays,
     mean_content,
     metrics_of,
     only_arrays,
     only_metrics,
-    weight_of,
 )
 from blindsum.flower.refusals import foreign
 from blindsum.flower.replies import MOST_KNOWN, NodeReply, agreeing, all_refused, clean, read, refuse
@@ -120,11 +119,17 @@ class SecureGrid:
             check_job(JobSpec(protocol=self._settings.protocol, parties=MANY, dim=1), self._transport)
         self._step = 0
         self._dropped = set[str]()
-        self._parties = dict[int, str]()
+        self._parties = PartyNames()
         self._fixed = FixedArrays()
         self._rounds: Rounds | MessageRounds | None = None
         self._authority: RunAuthority | None = None
         self._standing: StandingRounds | None = None
+        if self._settings.coordinator and self._transport == SIMULATION:
+            raise ConfigError(
+                "blindsum-coordinator",
+                "cannot be kept in a simulation, which runs the protocol in this process: leave it out and "
+                "what belongs to it, or run the app in a deployment",
+            )
         if self._settings.coordinator and self._transport == DIRECT:
             if self._template is not None:
                 rule = (
@@ -241,7 +246,7 @@ class SecureGrid:
             replies, found = self._sum_in_messages(sent, spec, timeout)
         else:
             replies, found = self._sum_directly(sent, spec, min(timeout or LONGEST, LONGEST))
-            said = self._read(replies)
+            said = self._read(replies, found)
         self._tell_dropped()
         content = None
         if isinstance(found, Sum):
@@ -263,15 +268,16 @@ class SecureGrid:
         bound = {contents.CONTENT: contents.content_digest(message).hex(), contents.RUN: run.hex()}
         return spec.replace(parameters=dict(spec.parameters) | bound)
 
-    def _read(self, replies: Replies) -> list[tuple[Any, NodeReply]]:
+    def _read(self, replies: Replies, found: Sum | str) -> list[tuple[Any, NodeReply]]:
         """What nodes say in their replies; wrong ones become error replies."""
         said = read(replies)
+        names = dict[int, str]()
         for reply, says in said:
             self._drop(says.dropped)
-            node = replies.asked(reply).metadata.dst_node_id
-            # A node that takes another's name takes no place of it.
-            if says.party and says.party not in self._parties.values():
-                self._parties[node] = says.party
+            # Who names a party that gave no update, or has not the result, is nobody that took part.
+            if isinstance(found, Sum) and says.result == found.result and says.party in found.survivors:
+                names[replies.asked(reply).metadata.dst_node_id] = says.party
+        self._parties.heard(names)
         return said
 
     def _drop(self, names: Iterable[str]) -> None:
@@ -425,13 +431,13 @@ class SecureGrid:
             try:
                 metrics = only_metrics(reply.content)
                 found, dropped = metrics_of(metrics, declared, self._weighted_by)
-                weight = checks.weight("weight", weight_of(metrics, self._weighted_by) or 1, spec)
+                weight = simulated.weight_in(metrics, self._weighted_by, spec)
                 update = arrays.difference(only_arrays(reply.content, "the reply")[1])
             except (InputError, ConfigError) as error:
                 refuse(replies, reply, error)
                 continue
             self._drop(foreign(name, 64) for name in dropped)
-            if weight_of(metrics, self._weighted_by):
+            if weight:
                 taken.append((update, weight, found))
         updates = [update for update, _, _ in taken]
         weights = [weight for _, weight, _ in taken]

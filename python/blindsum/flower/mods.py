@@ -24,6 +24,7 @@ from blindsum.flower.letters import Letter
 from blindsum.flower.metric_slots import MetricSlots
 from blindsum.flower.records import (
     ModelArrays,
+    check_weight,
     mean_content,
     metrics_of,
     only_arrays,
@@ -162,7 +163,9 @@ class _Node:
             settings.policy,
             settings.give_up_after,
             lambda: call_next(message, self._context),
-            lambda reply, spec: _alike(change.of(reply, (metric.name for metric in spec.metrics)), spec),
+            lambda reply, spec: _fitting(
+                change.of(reply, (metric.name for metric in spec.metrics)), told.weighted_by, spec
+            ),
             _NodeGuard(message, self._context, settings, told, change.model),
         )
         if reply.has_error():
@@ -214,6 +217,7 @@ class _Node:
             if reply.has_error():
                 raise node_machine.NoUpdate(reply)
             update, weight, metrics = change.of(reply, slots.names)
+            check_weight(weight, letter.weighted_by, spec.max_weight)
             filled = slots.filled(update, metrics, spec.clip or 1.0)
             dropped = {"dropped": change.dropped[:MOST_DROPPED]}
             return node_machine.Trained(filled, weight, change.model, dropped)
@@ -263,15 +267,16 @@ class _Node:
         return Identity(settings.identity, settings.ca, settings.revoked)
 
 
-def _alike(
-    given: tuple[Vector, int, Mapping[str, float]], spec: JobSpec
+def _fitting(
+    given: tuple[Vector, int, Mapping[str, float]], weighted_by: str, spec: JobSpec
 ) -> tuple[Vector, int, Mapping[str, float]]:
-    """An update with the weight 1, where the job weighs all nodes alike."""
+    """An update whose weight the job takes: it is 1 where the job weighs all nodes alike."""
     update, weight, metrics = given
     if weight > 1 and getattr(spec.encoding, "max_weight", None) == 1:
         text = "job %r weighs all nodes alike (max_weight = 1): examples are not counted"
         warn_once("alike", text, spec.job)
         weight = 1
+    check_weight(weight, weighted_by, spec.max_weight)
     return update, weight, metrics
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum.arrays import Vector
-from blindsum.checks import whole_number
+from blindsum.checks import count
 from blindsum.errors import InputError
 from blindsum.named_arrays import NamedArrays, Part, dtype_name, values_of
 
@@ -100,9 +100,7 @@ def weight_of(metrics: Mapping[str, object], key: str) -> int:
         None, or no whole number of 0 or more. ``12.0`` is one, ``12.5`` is not.
     """
     value = metrics.get(key)
-    whole = whole_number(value)
-    if whole is None and isinstance(value, float) and value.is_integer():
-        whole = int(value)
+    whole = count(value)
     if whole is None or whole < 0:
         shown = "is missing" if value is None else f"{value!r} is no whole number of 0 or more"
         raise InputError(
@@ -110,6 +108,22 @@ def weight_of(metrics: Mapping[str, object], key: str) -> int:
             f"MetricRecord({{{key!r}: len(trainset)}})"
         )
     return whole
+
+
+def check_weight(weight: int, key: str, most: int) -> None:
+    """Refuse the weight of a reply that is above the largest one of the job.
+
+    Raises
+    ------
+    blindsum.InputError
+        It is.
+    """
+    if weight > most:
+        raise InputError(
+            f"metrics[{key!r}]: {weight} is more than blindsum-max-weight = {most}, the most examples of a "
+            f"node: set blindsum-max-weight = {weight} or more in [tool.flwr.app.config] of pyproject.toml; "
+            "where a standing job says it, its operator does"
+        )
 
 
 def metrics_of(

@@ -20,7 +20,8 @@ from blindsum.errors import (
     PolicyError,
     WaitTimeoutError,
 )
-from blindsum.flower.texts import logger
+from blindsum.flower.texts import logger, node_key
+from blindsum.policy import Policy
 from blindsum.texts import printable
 
 LOG = "the node's log says more"
@@ -35,10 +36,10 @@ _INPUTS = {
         "what training replied does not fit the message: reply with its keys and shapes, and finite floats"
     ),
     "metrics": (
-        "a value does not fit: the weight must be a whole number from 0 to the job's max_weight, under the "
+        "a value does not fit: the weight must be a whole number from 0 to blindsum-max-weight, under the "
         "key that the run declares"
     ),
-    "weight": "must be a whole number from 0 to the job's max_weight (blindsum-max-weight)",
+    "weight": "must be a whole number from 0 to blindsum-max-weight of the run, or of the standing job",
 }
 
 _MOST_LOGGED = 4000
@@ -126,13 +127,15 @@ def _told(error: BlindsumError) -> BlindsumError:
         case PolicyError():
             named = re.match(r"(?:policy[ .])?([a-z_]{1,40})\b", error.rule)
             rule = named[1] if named else "policy"
+            if rule in Policy.__dataclass_fields__:
+                rule = node_key(f"policy.{rule}")
             return PolicyError(f"{rule}: the job breaks this rule; {LOG}")
         case InputError():
             found = re.match(r"[a-z]+", str(error))
             name = found[0] if found and found[0] in _INPUTS else "arrays"
             return InputError(f"{name}: {_INPUTS[name]}; {LOG}")
         case ConfigError():
-            return Refusal(foreign(error.field, 80), f"breaks a rule at this node; {LOG}")
+            return Refusal(foreign(node_key(error.field), 80), f"breaks a rule at this node; {LOG}")
         case IdentityError():
             return IdentityError(f"certificates: this node's certificate, key or CA cannot be used; {LOG}")
         case NetworkError() | WaitTimeoutError():

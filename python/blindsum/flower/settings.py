@@ -11,19 +11,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from blindsum import checks
-from blindsum.errors import ConfigError, SpecError
+from blindsum.errors import ConfigError
 from blindsum.flower.refusals import Refusal
-from blindsum.flower.texts import MEAN, ONE
-from blindsum.framework_jobs import MIN_PARTIES, metrics_from, smallest_sum
+from blindsum.flower.texts import MEAN, ONE, POLICY, PREFIX, run_key
+from blindsum.framework_jobs import MIN_PARTIES, errors_of_settings, metrics_from, smallest_sum
 from blindsum.options import Quantised
 from blindsum.policy import Policy
 from blindsum.spec import JobSpec
 from blindsum.tables import Metric
-
-PREFIX = "blindsum-"
-POLICY = "blindsum-policy-"
 
 PLAIN = "blindsum-policy-plain"
 """Lets updates go as they are where the server side leaves Blindsum out."""
@@ -181,10 +179,27 @@ def _rule(key: str, value: object) -> object:
 def _urls(config: Mapping[str, object]) -> tuple[str, ...]:
     value = config.get(SERVERS, "")
     found = tuple(one.strip() for one in value.split(",")) if isinstance(value, str) and value else ()
-    if not isinstance(value, str) or not all(url.startswith("https://") for url in found):
+    if not isinstance(value, str) or not all(map(_is_url, found)):
         rule = "must be the servers of the job, the coordinator first: https://HOST:PORT with commas between"
         raise ConfigError(SERVERS, rule + _IN_NODE)
+    places = [urlsplit(url).netloc.lower() for url in found]
+    for place, url in zip(places, found, strict=True):
+        if places.count(place) > 1:
+            rule = (
+                f"has {url} twice, and servers that are to know nothing of each other's shares must be "
+                "different ones: name each server of the job once, the coordinator first"
+            )
+            raise ConfigError(SERVERS, rule + _IN_NODE)
     return found
+
+
+def _is_url(text: str) -> bool:
+    """Whether a text is an address over TLS with a host."""
+    try:
+        found = urlsplit(text)
+        return found.scheme == "https" and bool(found.hostname)
+    except ValueError:
+        return False
 
 
 def _path(config: Mapping[str, object], key: str) -> str | None:
@@ -300,8 +315,7 @@ class RunSettings:
                 found[name] = _typed(key, config[key], getattr(defaults, name))
         settings = cls(**found)
         settings._check()
-        if settings.coordinator:
-            settings._check_standing(found)
+        settings._check_standing(found)
         return settings
 
     def _check(self) -> None:
@@ -327,16 +341,27 @@ class RunSettings:
 
     def _check_standing(self, given: Mapping[str, object]) -> None:
         """What a coordinator that stands needs, and what its job says instead of the run."""
+        if not self.coordinator:
+            for name in ("admin", "standing_job", "operator_identity"):
+                if getattr(self, name):
+                    rule = (
+                        "is of a coordinator that stands, and the run names none: name it by "
+                        "blindsum-coordinator, or leave this key out"
+                    )
+                    raise ConfigError(run_key(name), rule + _IN_RUN)
+            return
         for name in ("admin", "standing_job", "operator_identity", "coordinator_ca"):
             if not getattr(self, name):
-                key = PREFIX + name.replace("_", "-")
                 rule = "is missing, and blindsum-coordinator needs it: docs/flower.md says what it is"
-                raise ConfigError(key, rule + _IN_RUN)
+                raise ConfigError(run_key(name), rule + _IN_RUN)
+        for name in ("coordinator", "admin"):
+            if not _is_url(url := getattr(self, name)):
+                raise ConfigError(run_key(name), f"{url!r} must be https://HOST:PORT{_IN_RUN}")
         own = {"transport", "weighted_by", "reply", "coordinator", "admin", "standing_job"}
         further = sorted(set(given) - own - {"operator_identity", "coordinator_ca"})
         if further:
             rule = "is in the standing job's specification: leave it out beside blindsum-coordinator"
-            raise ConfigError(PREFIX + further[0].replace("_", "-"), rule)
+            raise ConfigError(run_key(further[0]), rule)
         if self.transport not in ("auto", "direct"):
             rule = f"{self.transport!r} needs no coordinator: leave blindsum-coordinator out"
             raise ConfigError("blindsum-transport", rule)
@@ -358,23 +383,25 @@ class RunSettings:
         blindsum.ConfigError
             The nodes are too few, or a setting breaks a rule.
         """
-        return JobSpec(
-            job=job,
-            protocol=self.protocol,
-            adversary=self.adversary,
-            corrupt=self.corrupt,
-            dropout=self.dropout,
-            parties=parties,
-            min_parties=self.min_parties
-            or smallest_sum(self.protocol, self.adversary, self.corrupt, parties),
-            dim=dim,
-            rounds=1,
-            model_update="none",
-            encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
-            metrics=self.declared,
-            join_deadline=self.join_deadline,
-            stage_deadline=self.stage_deadline,
-        )
+        metrics = self.declared
+        with errors_of_settings(metrics, run_key, _IN_RUN.removeprefix("; ")):
+            return JobSpec(
+                job=job,
+                protocol=self.protocol,
+                adversary=self.adversary,
+                corrupt=self.corrupt,
+                dropout=self.dropout,
+                parties=parties,
+                min_parties=self.min_parties
+                or smallest_sum(self.protocol, self.adversary, self.corrupt, parties),
+                dim=dim,
+                rounds=1,
+                model_update="none",
+                encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
+                metrics=metrics,
+                join_deadline=self.join_deadline,
+                stage_deadline=self.stage_deadline,
+            )
 
     @property
     def declared(self) -> tuple[Metric, ...]:
@@ -392,9 +419,9 @@ def check_early(settings: RunSettings) -> None:
     """
     try:
         settings.spec("flower", 1, max(MANY, settings.min_parties))
-    except SpecError as error:
+    except ConfigError as error:
         # The first round says whether its nodes suffice.
-        if error.field not in ("parties", "min_parties"):
+        if error.field not in map(run_key, ("parties", "min_parties")):
             raise
 
 

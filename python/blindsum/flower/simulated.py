@@ -15,6 +15,7 @@ from typing import Any
 from blindsum import simulation
 from blindsum.arrays import Vector
 from blindsum.flower.direct import Sum
+from blindsum.flower.records import check_weight, weight_of
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.settings import NodeSettings, looks_like_ours
 from blindsum.policy import Policy
@@ -86,6 +87,19 @@ def node_settings(context: Any, settings: NodeSettings, told: Mapping[str, objec
     policy = Policy(allowed_protocols=None, require_adversary=None, min_corrupt=0.0, min_honest=0)
     state = os.path.join(folder, f"node-{context.node_id}")
     return NodeSettings(state=state, trusts_run=True, policy=policy, allows_repeats=True)
+
+
+def weight_in(metrics: Mapping[str, object], key: str, spec: JobSpec) -> int:
+    """The weight of a reply in a simulation, where the ServerApp reads it; 0 where there are no examples.
+
+    Raises
+    ------
+    blindsum.InputError
+        No whole number of 0 or more, or above the run's largest weight.
+    """
+    weight = weight_of(metrics, key)
+    check_weight(weight, key, spec.max_weight)
+    return weight
 
 
 def summed(

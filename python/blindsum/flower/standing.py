@@ -7,13 +7,14 @@ which it was begun, in milliseconds.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from blindsum.admin import Admin
-from blindsum.errors import BlindsumError, CallError, ConfigError, RoundLost
+from blindsum.errors import BlindsumError, CallError, ConfigError, RoundLost, WaitTimeoutError
 from blindsum.flower.direct import Sum
 from blindsum.flower.settings import RunSettings
 from blindsum.flower.texts import logger
@@ -163,6 +164,8 @@ class _StandingRound:
         self._admin, self._spec, self._tag, self._about = admin, spec, tag, about
         self._names = dict(names)
         self._until = time.monotonic() + timeout
+        # From when enough have come, nobody waits longer than this for the others.
+        self._late = math.inf
         self._lock = threading.Lock()
         self._failed = dict[int, str]()
         self._found: HostedResult | None = None
@@ -180,10 +183,7 @@ class _StandingRound:
     def failed(self, node: int) -> None:
         """A node has failed."""
         with self._lock:
-            name = self._failed[node] = self._names.get(node, "")
-            pending = self.pending
-        if pending is not None and name in pending.parties:
-            pending.report_failed(name, "its node has failed")
+            self._failed[node] = self._names.get(node, "")
 
     def result(self) -> Sum | str:
         """The sum, or why there is none."""
@@ -204,14 +204,9 @@ class _StandingRound:
 
     def _run(self, nodes: tuple[int, ...]) -> None:
         try:
-            parties = self._come(nodes)
-            if len(parties) < self._spec.least_roster:
-                came = f"{len(parties)} of {len(nodes)}"
-                self._why = f"too few nodes came: {came}, and a round needs {self._spec.least_roster}"
-                return
-            pending = self._begin(parties)
+            pending = self._begin(nodes)
             if pending is not None:
-                self._found = pending.result()
+                self._found = self._wait(pending)
         except RoundLost as lost:
             self._why = "; ".join([lost.reason, *(f"{name}: {why}" for name, why in lost.lost.items())])
         except BlindsumError as error:
@@ -219,9 +214,14 @@ class _StandingRound:
         finally:
             self.ended.set()
 
-    def _begin(self, parties: list[str]) -> PendingRound | None:
-        """Begin it, once that of a ServerApp before is over; ``None`` where nobody waits for it any more."""
+    def _begin(self, nodes: tuple[int, ...]) -> PendingRound | None:
+        """Begin it, once that of a ServerApp before is over; ``None`` where it cannot begin any more."""
         while True:
+            parties = self._come(nodes)
+            if len(parties) < self._spec.least_roster:
+                came = f"{len(parties)} of {len(nodes)}"
+                self._why = f"too few nodes came: {came}, and a round needs {self._spec.least_roster}"
+                return None
             left = self._until - time.monotonic()
             within = min(self._spec.join_deadline, max(left / 2, 1.0))
             with self._lock:
@@ -244,26 +244,48 @@ class _StandingRound:
                     return self.pending
             time.sleep(LATER)
 
+    def _wait(self, pending: PendingRound) -> HostedResult:
+        """Wait for its result, and report who has failed meanwhile."""
+        reported = set[str]()
+        while True:
+            try:
+                return pending.result(LOOK)
+            except WaitTimeoutError:
+                for name in self._gone() & set(pending.parties) - reported:
+                    reported.add(name)
+                    pending.report_failed(name, "its node has failed")
+
+    def _gone(self) -> set[str]:
+        """The parties of nodes that have failed.
+
+        A party that is connected is not gone, whatever a node says that has its name. If it leaves, the
+        coordinator notices by itself.
+        """
+        with self._lock:
+            failed = {name for name in self._failed.values() if name}
+        return failed - set(self._connected()) if failed else failed
+
+    def _connected(self) -> list[str]:
+        """The parties that are connected to the job."""
+        found: list[str] = self._admin.describe(self._spec.job)["connected"]
+        return found
+
     def _come(self, nodes: tuple[int, ...]) -> list[str]:
         """The parties of the nodes. Those of unknown nodes are who has connected and is no other node."""
         names = self._names
         known = [names[node] for node in nodes if node in names]
         unknown = [node for node in nodes if node not in names]
-        enough = None
         here = list[str]()
         while unknown:
-            connected = self._admin.describe(self._spec.job)["connected"]
-            here = sorted(set(connected) - set(names.values()))[: len(unknown)]
+            here = sorted(set(self._connected()) - set(names.values()))[: len(unknown)]
             with self._lock:
-                gone = sum(node in self._failed for node in unknown)
+                failed = sum(node in self._failed for node in unknown)
                 over = self._over
             now = time.monotonic()
-            if len(known) + len(here) >= self._spec.least_roster and enough is None:
-                enough = now
-            late = enough is not None and now - enough >= self._spec.join_deadline
-            if over or late or len(here) + gone >= len(unknown) or now >= self._until:
+            if len(known) + len(here) >= self._spec.least_roster:
+                self._late = min(self._late, now + self._spec.join_deadline)
+            if over or len(here) + failed >= len(unknown) or now >= min(self._late, self._until):
                 break
             time.sleep(LOOK)
-        with self._lock:
-            failed = {name for name in self._failed.values() if name}
-        return [name for name in (*known, *here) if name not in failed]
+        gone = self._gone()
+        return [name for name in (*known, *here) if name not in gone]

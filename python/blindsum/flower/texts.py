@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from blindsum.told_once import logger, told, warn_once
 
-__all__ = ["DIRECT", "ENROL", "MEAN", "ONE", "RECORD", "SIMULATION", "logger", "warn_once"]
+__all__ = [
+    "DIRECT",
+    "ENROL",
+    "MEAN",
+    "ONE",
+    "POLICY",
+    "PREFIX",
+    "RECORD",
+    "SIMULATION",
+    "logger",
+    "node_key",
+    "run_key",
+    "warn_once",
+]
+
+PREFIX = "blindsum-"
+"""What keys of Blindsum begin with in Flower's configurations."""
+
+POLICY = "blindsum-policy-"
+"""What rules of a node's policy begin with there."""
 
 RECORD = "blindsum"
 """The key of the ConfigRecord that Blindsum adds to messages and replies."""
@@ -30,4 +49,22 @@ MEAN = "mean"
 ONE = "one"
 """The strategy gets one reply with the mean."""
 
+_OF_NODES = {
+    **{"revoked": "blindsum-crl", "state_dir": "blindsum-state", "servers": "blindsum-servers"},
+    **{"identity": "blindsum-identity", "ca": "blindsum-ca", "give_up_after": "blindsum-give-up-after"},
+}
+"""Keys of a node by the arguments of :func:`blindsum.join`."""
+
 _told = told
+
+
+def run_key(name: str) -> str:
+    """The key of the run's configuration that sets something."""
+    return PREFIX + name.replace("_", "-")
+
+
+def node_key(name: str) -> str:
+    """The key of the node's configuration that sets an argument of :func:`blindsum.join`, or a rule."""
+    if name.startswith("policy."):
+        return POLICY + name.removeprefix("policy.").replace("_", "-")
+    return _OF_NODES.get(name, name)

@@ -18,7 +18,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from blindsum.errors import BlindsumError, ConfigError, RoundLost
 from blindsum.hosted import HostedResult
 from blindsum.nvflare.params import STEPS, Params, content_of
-from blindsum.nvflare.server import Host, JobSettings
+from blindsum.nvflare.server import Host, JobSettings, names_of
 from blindsum.nvflare.settings import of_site
 from blindsum.nvflare.simulated import check_threads
 from blindsum.nvflare.texts import HASH, RECORD
@@ -78,7 +78,7 @@ class SecureAggregator(ModelAggregator):
         self.protocol, self.adversary, self.corrupt, self.dropout = protocol, adversary, corrupt, dropout
         self.min_parties, self.clip, self.bits, self.max_weight = min_parties, clip, bits, max_weight
         self.metrics, self.join_deadline, self.stage_deadline = metrics, join_deadline, stage_deadline
-        self.train_deadline, self.names = train_deadline, dict(names or {})
+        self.train_deadline, self.names = train_deadline, names_of(names)
         self._settings = JobSettings(
             protocol=protocol,
             adversary=adversary,

@@ -260,7 +260,7 @@ def _summed(result: Shareable, part: SitePart) -> Shareable:
         raise ConfigError("data_kind", rule)
     is_diff = dxo.data_kind == DataKind.WEIGHT_DIFF
     meta = dxo.meta or {}
-    weight = weight_of(meta)
+    weight = weight_of(meta, part.most_weight)
     given = meta.get(METRICS)
     if given is not None and not isinstance(given, Mapping):
         given = {METRICS: given}

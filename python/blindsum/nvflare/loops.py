@@ -26,7 +26,7 @@ def aggregate(
     input_model: Any,
     output_model: Any,
     *,
-    weight: int | None = None,
+    weight: float | None = None,
     about: object = None,
     timeout: float | None = None,
 ) -> Any:
@@ -84,7 +84,7 @@ def aggregate(
     is_diff = output_model.params_type == ParamsType.DIFF
     vector = params.change(output_model.params) if is_diff else params.difference(output_model.params)
     if weight is None:
-        weight = weight_of(output_model.meta or {})
+        weight = weight_of(output_model.meta or {}, job.spec.max_weight)
     metrics = metrics_of(output_model.metrics, (metric.name for metric in job.spec.metrics))
     found = job.aggregate(
         vector, weight, metrics, timeout=timeout, tag=input_model.current_round, about=about

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum.arrays import Vector
-from blindsum.checks import whole_number
+from blindsum.checks import count
 from blindsum.errors import ConfigError, InputError
 from blindsum.named_arrays import NamedArrays, Part, dtype_name, values_of
 from blindsum.nvflare.texts import RECORD
@@ -140,25 +140,36 @@ def _plain(where: str, value: Any) -> Iterator[object]:
             )
 
 
-def weight_of(meta: Mapping[str, Any]) -> int:
+def weight_of(meta: Mapping[str, Any], most: int | None = None) -> int:
     """The weight of a result: its number of steps or examples. Without one it is 1, as in NVFlare.
+
+    Parameters
+    ----------
+    meta
+        The meta data of the result.
+    most
+        The largest weight of the job.
 
     Raises
     ------
     blindsum.InputError
-        No whole number of 0 or more. ``12.0`` is one, ``12.5`` is not.
+        No whole number of 0 or more, or above ``most``. ``12.0`` is one, ``12.5`` is not.
     """
     value = meta.get(STEPS)
     if value is None:
         warn_once("weight", "results have no %s: each site weighs 1; give it in the model's meta", STEPS)
         return 1
-    whole = whole_number(value)
-    if whole is None and isinstance(value, float) and value.is_integer():
-        whole = int(value)
+    whole = count(value)
     if whole is None or whole < 0:
         raise InputError(
             f"meta[{STEPS!r}]: {value!r} is no whole number of 0 or more; give the number of examples or "
             f"steps, e.g. FLModel(…, meta={{{STEPS!r}: len(trainset)}})"
+        )
+    if most is not None and whole > most:
+        raise InputError(
+            f"meta[{STEPS!r}]: {whole} is more than max_weight = {most}, the most steps or examples of a "
+            f"site: set max_weight = {whole} or more in SecureAggregator, or in the job of the coordinator "
+            "that stands"
         )
     return whole
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from blindsum.coordinator import Coordinator
 from blindsum.errors import ConfigError, RoundLost, SessionClosedError
-from blindsum.framework_jobs import MIN_PARTIES, metrics_from, smallest_sum
+from blindsum.framework_jobs import MIN_PARTIES, errors_of_settings, metrics_from, smallest_sum
 from blindsum.hosted import HostedResult, PendingRound
 from blindsum.nvflare.settings import SiteSettings
 from blindsum.nvflare.sites import LATE, RELEASE, hides_sum
@@ -20,6 +20,9 @@ from blindsum.options import Quantised
 from blindsum.spec import JobSpec
 
 logger = logging.getLogger("blindsum")
+
+ADVICE = "set it in SecureAggregator"
+"""Where the settings of a job are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,23 +83,52 @@ class JobSettings:
                 f"the job has {sites} sites, and must have {MIN_PARTIES} at least: in a sum of two each site "
                 "learns the other's update. Run it at 4 sites (a round of 4 can lose one)",
             )
-        return JobSpec(
-            job=job,
-            protocol=self.protocol,
-            adversary=self.adversary,
-            corrupt=self.corrupt,
-            dropout=self.dropout,
-            parties=sites,
-            min_parties=self.min_parties or smallest_sum(self.protocol, self.adversary, self.corrupt, sites),
-            dim=dim,
-            rounds=0,
-            model_update="none",
-            encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
-            metrics=metrics_from(self.metrics, "metrics", "set it in SecureAggregator"),
-            join_deadline=self.join_deadline,
-            stage_deadline=self.stage_deadline,
-            input_deadline=self.train_deadline,
-        )
+        metrics = metrics_from(self.metrics, "metrics", ADVICE)
+        with errors_of_settings(metrics, _called, ADVICE):
+            return JobSpec(
+                job=job,
+                protocol=self.protocol,
+                adversary=self.adversary,
+                corrupt=self.corrupt,
+                dropout=self.dropout,
+                parties=sites,
+                min_parties=self.min_parties
+                or smallest_sum(self.protocol, self.adversary, self.corrupt, sites),
+                dim=dim,
+                rounds=0,
+                model_update="none",
+                encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
+                metrics=metrics,
+                join_deadline=self.join_deadline,
+                stage_deadline=self.stage_deadline,
+                input_deadline=self.train_deadline,
+            )
+
+
+def names_of(names: object) -> dict[str, str]:
+    """The names of certificates by sites, checked; ``None`` has none.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        No mapping of texts.
+    """
+    if names is None:
+        return {}
+    if not isinstance(names, Mapping):
+        kind = type(names).__name__
+        rule = f"must be a mapping of sites to names of certificates, not a {kind}"
+        raise ConfigError("names", f"{rule}: give {{site: name}}; {ADVICE}")
+    for site, name in names.items():
+        if not isinstance(site, str) or not isinstance(name, str):
+            rule = f"{site!r} with {name!r} must be two texts, a site and the name in its certificate"
+            raise ConfigError("names", f"{rule}; {ADVICE}")
+    return dict(names)
+
+
+def _called(field: str) -> str:
+    """What a field of the job is called among the arguments of the aggregator."""
+    return "train_deadline" if field == "input_deadline" else field
 
 
 class Host:

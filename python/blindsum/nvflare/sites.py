@@ -107,6 +107,11 @@ class SitePart:
         self._thread.start()
 
     @property
+    def most_weight(self) -> int:
+        """The largest weight of the job."""
+        return self._job.spec.max_weight
+
+    @property
     def party(self) -> str:
         """The name of this site as a party."""
         return self._job.name

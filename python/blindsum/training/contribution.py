@@ -117,7 +117,7 @@ def contribution(spec: JobSpec, given: Any, weight: int) -> Contribution | Nothi
     update = values[0] if values else None
     own_weight = values[1] if len(values) > 1 and values[1] is not None else weight
     metrics = values[2] if len(values) > 2 else {}
-    if update is None or checks.whole_number(own_weight) == 0:
+    if update is None or checks.count(own_weight) == 0:
         return NO_UPDATE
     try:
         vector, whole = checked_vector(spec, update), checks.weight("weight", own_weight, spec)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
+from blindsum.errors import ConfigError
+from blindsum.spec import JobSpec
 from blindsum.training import html
 from blindsum.training.files import stage_sums
 from blindsum.training.html import Card
@@ -203,11 +205,55 @@ def _stage_rows(rounds: tuple[TrainingRound, ...]) -> Iterator[list[object]]:
 
 def the_job(record: TrainingRecord) -> str:
     """The specification and the hyperparameters."""
-    agreed = list(_flat(record.spec))
+    agreed = list(_flat(_told(record.spec)))
     spec = html.pairs(agreed) if agreed else html.paragraph(NO_SPEC)
     chosen = list(_flat(record.parameters))
     parameters = html.card("Hyperparameters", html.pairs(chosen)) if chosen else ""
     return html.grid(html.card("Job specification", spec), parameters)
+
+
+def _told(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A specification as people read it: metrics with their ranges, and what a 0 stands for."""
+    try:
+        job = JobSpec.from_dict(spec)
+    except (ConfigError, TypeError):
+        # A record of another version: it is told as it is.
+        quorum, chosen = None, dict.fromkeys(_CHOSEN)
+    else:
+        quorum, chosen = job.quorum, dict[str, int | None](job.chosen)
+    told = dict(spec)
+    if isinstance(metrics := spec.get("metrics"), list | tuple):
+        told["metrics"] = [_metric_text(one) for one in metrics]
+    if spec.get("min_parties") == 0:
+        everybody = quorum is not None and quorum == spec.get("parties")
+        told["min_parties"] = "all parties (chosen)" if everybody else _chosen(quorum, spec.get("parties"))
+    if spec.get("rounds") == 0:
+        told["rounds"] = "until the job is stopped"
+    if isinstance(protocol := spec.get("protocol"), Mapping):
+        told["protocol"] = {
+            name: _chosen(chosen[name]) if value == 0 and name in chosen else value
+            for name, value in protocol.items()
+        }
+    return told
+
+
+_CHOSEN = ("neighbours", "threshold", "packing")
+"""Options of protocols that are chosen where they are 0."""
+
+
+def _chosen(value: int | None, of: object = None) -> str:
+    """What the job left open."""
+    if value is None:
+        return "chosen by the protocol"
+    return f"{value} (chosen)" if of is None else f"{value} of {of} (chosen)"
+
+
+def _metric_text(metric: object) -> str:
+    """A metric with its range."""
+    match metric:
+        case {"name": str(name), "low": int() | float() as low, "high": int() | float() as high}:
+            return f"{name} ({low:g} to {high:g})"
+    return str(metric)
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, object]]:
