@@ -17,7 +17,7 @@ from typing import Any
 from blindsum import _native
 from blindsum.errors import BlindsumError, IdentityError
 from blindsum.flower.direct import Sum
-from blindsum.flower.exchange import NO_REPLY, SETTLE, SHORT_POLL, Replies
+from blindsum.flower.exchange import NO_REPLY, NOT_SENT, SETTLE, SHORT_POLL, Replies, push
 from blindsum.flower.frames import packed, unpacked
 from blindsum.flower.node_machine import certified_name
 from blindsum.flower.peers import Peer, Turn
@@ -308,10 +308,10 @@ class _Phase:
             peer.waiting = []
             turn.exchanges += 1
         if out:
-            for node, identifier in zip(nodes, self._grid.push_messages(out), strict=True):
-                self._turns[node].pending = str(identifier or "")
+            for node, identifier in zip(nodes, push(self._grid, out), strict=True):
+                self._turns[node].pending = identifier
                 if not identifier:
-                    self._fail(node, "the message could not be sent")
+                    self._fail(node, NOT_SENT)
 
     def _letter(self, turn: Turn, peer: Peer, has_model: bool) -> Any:
         """The next message to a node. The model goes with the one after which the party must train."""
