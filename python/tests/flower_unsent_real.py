@@ -34,7 +34,7 @@ def too_large(run, messages):
 
 
 class Unsent(Carrier):
-    """Does not send the messages of some exchanges: ``what(step, count)`` says how, of the node 102 or all."""
+    """Does not send the messages of some exchanges: ``what(step, count)`` says how."""
 
     def __init__(self, app, configs, what):
         super().__init__(app, configs)
@@ -51,7 +51,8 @@ class Unsent(Carrier):
         if how == "too large":
             return too_large(self.run, messages)
         sent = [one for one in messages if not how or one.metadata.dst_node_id != 102]
-        given = dict(zip([one.metadata.dst_node_id for one in sent], super().push_messages(sent), strict=True))
+        nodes = [one.metadata.dst_node_id for one in sent]
+        given = dict(zip(nodes, super().push_messages(sent), strict=True))
         if how == "shorter":
             return list(given.values())
         return [given.get(one.metadata.dst_node_id, "") for one in messages]

@@ -1,4 +1,4 @@
-"""A node's folder and what is remembered of cohorts, over messages: old copies, lost marks, ends of rounds."""
+"""A node's folder and its memory of cohorts, over messages: old copies, lost marks, ends of rounds."""
 
 import dataclasses
 from pathlib import Path
@@ -47,7 +47,7 @@ class Watched(World):
 
 @pytest.mark.parametrize("adversary", GIVEN)
 def test_an_old_state_beside_a_newer_mark_answers_nothing_again(place, adversary):
-    """The message after which the node has trained comes again, when a snapshot has brought its state back."""
+    """The message after which the node has trained comes again, and its state is that of a snapshot."""
     world = Watched(place, adversary)
     assert right(world, world.round(1)[0], range(4))
     seen = []
