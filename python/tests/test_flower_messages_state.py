@@ -1,13 +1,15 @@
 """A node's folder and its memory of cohorts, over messages: old copies, lost marks, ends of rounds."""
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import pytest
 from test_flower_messages import Crash, World, content_of, crash_at, place, right
 
 import blindsum as bs
-from blindsum import machines
+from blindsum import machines, pki
+from blindsum.flower.direct import Identity
 from blindsum.flower.letters import Letter
 from blindsum.flower.node_folder import Answer, JobFolder, Place, Step
 from blindsum.flower.node_machine import answer
@@ -99,6 +101,38 @@ def test_a_mark_that_was_not_written_is_written_before_the_answer_leaves(place, 
     (found,) = seen
     assert found.frames == []
     assert world.trained.count((0, 2)) == 1
+    assert right(world, world.round(3)[0], range(4))
+
+
+# Another key
+
+
+def test_a_state_that_another_key_has_sealed_is_named_with_its_cure(place):
+    """The node's owner has had a new certificate issued, with a new key."""
+    world = World(place)
+    assert right(world, world.round(1)[0], range(4))
+    request = pki.request("node-0", place / "renewed")
+    pki.sign(place / "pki", request, "node-0", out=place / "renewed", replace=True)
+    identity = Identity(place / "renewed" / "node-0", place / "pki")
+    world.nodes[0] = dataclasses.replace(world.nodes[0], identity=identity)
+    seen = []
+
+    def deliver(number, count, call):
+        try:
+            return call()
+        except bs.StoreError as error:
+            seen.append((number, str(error)))
+            raise
+
+    assert right(world, world.round(2, deliver)[0], (1, 2, 3))
+    ((number, why),) = seen
+    folder = file_of(world, 0, "state").parent
+    assert number == 0
+    assert "memory" not in why
+    assert why.startswith(f"{folder / 'state'}: ")
+    assert "another key" in why
+    assert f"remove the folder {folder}" in why
+    shutil.rmtree(folder)
     assert right(world, world.round(3)[0], range(4))
 
 

@@ -286,6 +286,21 @@ class JobFolder:
         place, step = Place(header["link"], header["number"]), Step(**header["step"])
         return Stored(state, latest, place, answer, header["mark"], step)
 
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Say of a state that no party can go on from where it is, and what to do.
+
+        Raises
+        ------
+        blindsum.StoreError
+            In place of one that names no file.
+        """
+        try:
+            yield
+        except StoreError as error:
+            rule = "cannot be opened: it was sealed by another key than that of blindsum-identity, or is damaged"
+            raise _unusable(self._folder / "state", rule) from error
+
     def write(self, state: bytes, mark: int, place: Place, answer: Answer, step: Step = Step()) -> None:
         """Store a state with its answer, and then its mark. After this the answer may leave.
 
