@@ -298,7 +298,7 @@ class JobFolder:
         try:
             yield
         except StoreError as error:
-            rule = "cannot be opened: it was sealed by another key than that of blindsum-identity, or is damaged"
+            rule = "cannot be opened: it is damaged, or of another key than that of blindsum-identity"
             raise _unusable(self._folder / "state", rule) from error
 
     def write(self, state: bytes, mark: int, place: Place, answer: Answer, step: Step = Step()) -> None:
