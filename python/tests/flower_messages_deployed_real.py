@@ -23,9 +23,7 @@ __all__ = ["app"]
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_fewer_actors_than_nodes_simulate_messages(monkeypatch):
-    # Ray gives its workers little of a machine that others use, too: then an exchange takes 20 s.
-    monkeypatch.setenv("RAY_worker_niceness", "0")
+def test_fewer_actors_than_nodes_simulate_messages():
     found = []
     server = ServerApp()
 

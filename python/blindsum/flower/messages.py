@@ -296,6 +296,8 @@ class _Phase:
             if turn.pending or turn.why_out:
                 continue
             if peer.link is None and not peer.waiting:
+                if self._over is not None or self._why:
+                    continue
                 if turn.connections >= MOST_CONNECTIONS:
                     self._fail(node, f"the coordinator ended {turn.connections} connections of it")
                     continue
@@ -418,6 +420,9 @@ class _Phase:
         """Hear what nodes say that are about to refuse a round, where it was over before it began."""
         until = min(self._end, time.monotonic() + SETTLE)
         while not self._job.began and time.monotonic() < until:
+            # Whoever has come meanwhile hears what was asked, and that it is over.
+            self._is_over()
+            self._push()
             if not any(turn.pending for turn in self._turns.values()):
                 return
             if not self._pull():
