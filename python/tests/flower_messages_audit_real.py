@@ -1,6 +1,7 @@
 """Servers and nodes that deviate, in Flower's own messages with a real flwr: `make flower`."""
 
 import re
+import threading
 from collections import Counter
 
 import flower_world_real as world
@@ -373,6 +374,39 @@ def test_certificates_of_a_run_bear_no_job_that_says_active(tmp_path, monkeypatc
         round_of(grid, ALL, REAL)
     assert len(inner.reasons) == 4
     assert not trained
+
+
+class Slow(Errors):
+    """The node 103 answers its first message of a round when others have refused what they were asked."""
+
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.refused = threading.Event()
+
+    def _answer(self, identifier, message):
+        told = message.content["blindsum"]
+        if message.metadata.dst_node_id == 103 and told.get("number") == 0:
+            assert self.refused.wait(60)
+        super()._answer(identifier, message)
+
+    def pull_messages(self, message_ids):
+        found = super().pull_messages(message_ids)
+        if len(self.reasons) == 3:
+            self.refused.set()
+        return found
+
+
+def test_a_node_that_is_slow_to_refuse_is_heard_too(tmp_path, monkeypatch):
+    """The round is over with the third refusal, and it is known that it would get no better."""
+    monkeypatch.setattr(message_rounds, "check_spec", lambda spec: None)
+    inner = Slow(client_app([blindsum.flower.mod()]), nodes_of_a_run(tmp_path))
+    settings = SETTINGS | {"adversary": "active"}
+    with (
+        blindsum.flower.SecureGrid(inner, {}, averaged(), **settings) as grid,
+        pytest.raises(bs.ConfigError, match="blindsum-adversary"),
+    ):
+        round_of(grid, ALL, REAL)
+    assert len(inner.reasons) == 4
 
 
 def test_certificates_of_a_run_need_a_policy_that_says_semi_honest(tmp_path):

@@ -20,10 +20,18 @@ SETTLE = 10.0
 NO_REPLY = 5
 """Flower's ``ErrorCode.NODE_UNAVAILABLE``."""
 
+NOT_SENT = (
+    "the message to it could not be sent: the SuperLink knows the node no more, or all messages together "
+    "were too large for it (HTTP 413); the ServerApp's log says which. Start the SuperNode again; or sample "
+    "fewer nodes, send a smaller model, or raise the limit of what stands before the SuperLink"
+)
+
 
 @dataclass
 class Replies:
     """What came back.
+
+    A message that could not be sent is one whose node gave no reply.
 
     Attributes
     ----------
@@ -45,6 +53,26 @@ class Replies:
     def asked(self, reply: Any) -> Any:
         """The message to which a reply is one. What a reply says of its node is foreign."""
         return self.messages[str(reply.metadata.reply_to_message_id)]
+
+
+def push(grid: Any, messages: list[Any]) -> list[str]:
+    """Send messages, and give their identifiers, in this order; that of one that could not be sent is empty.
+
+    Flower's grids tell it in three ways: without an identifier in its place, without the place, and without
+    any identifiers where the request was too large.
+
+    Parameters
+    ----------
+    grid
+        Flower's grid.
+    messages
+        One for each node.
+    """
+    given = [str(identifier or "") for identifier in grid.push_messages(messages)]
+    if len(given) == len(messages):
+        return given
+    own = [str(message.metadata.message_id) for message in messages]
+    return [identifier if identifier in given else "" for identifier in own]
 
 
 def exchange(
@@ -75,7 +103,7 @@ def exchange(
     expected
         How many replies with content an ended round has.
     failed
-        Called with the node of each error reply, as it comes.
+        Called with the node of each error reply as it comes, and with each that could not be sent to.
     poll
         Seconds between two looks for replies.
 
@@ -86,11 +114,14 @@ def exchange(
     """
     found = Replies()
     pending: dict[str, Any] = {}
-    for place, identifier in enumerate(grid.push_messages(messages)):
+    for message, identifier in zip(messages, push(grid, messages), strict=True):
         if identifier:
-            pending[str(identifier)] = found.messages[str(identifier)] = messages[place]
-        else:
-            found.errors.append(_missing(messages[place], "the message could not be sent"))
+            pending[identifier] = found.messages[identifier] = message
+            continue
+        found.missing += 1
+        found.errors.append(_missing(message, NOT_SENT))
+        if failed is not None:
+            failed(message.metadata.dst_node_id)
     end = math.inf if timeout is None else time.monotonic() + timeout
     settled = math.inf
     while pending:
@@ -110,7 +141,7 @@ def exchange(
             time.sleep(SHORT_POLL if is_over else poll)
         elif ended(poll):
             settled = time.monotonic() + SETTLE
-    found.missing = len(pending)
+    found.missing += len(pending)
     for message in pending.values():
         found.errors.append(_missing(message, "it did not reply before the round was over"))
     return found

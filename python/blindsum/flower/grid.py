@@ -308,7 +308,7 @@ class SecureGrid:
     def _sum_directly(self, messages: list[Any], spec: JobSpec, timeout: float) -> tuple[Replies, Sum | str]:
         """Run a round over Blindsum's own connections."""
         rounds: Rounds | StandingRounds
-        refused: list[Any] = []
+        refused = Replies()
         if self._standing is not None:
             rounds = self._standing
             nodes = [message.metadata.dst_node_id for message in messages]
@@ -344,7 +344,7 @@ class SecureGrid:
             )
             # Replies with content are of nodes that have the result: the coordinator is about to say it.
             rounds.wait(spec.stage_deadline if replies.good else 1.0)
-            replies.errors += refused
+            _add(replies, refused)
             return replies, rounds.result()
         finally:
             rounds.end()
@@ -364,7 +364,7 @@ class SecureGrid:
         certificates = {message.metadata.dst_node_id: self._certificate(message) for message in sent}
         replies, found = rounds.run(sent, spec, self._step, certificates, end - time.monotonic())
         self._drop(rounds.dropped)
-        replies.errors += refused
+        _add(replies, refused)
         return replies, found
 
     def _coordinator(self, spec: JobSpec) -> Rounds:
@@ -391,19 +391,19 @@ class SecureGrid:
 
     def _enrol(
         self, messages: list[Any], timeout: float | None, told: Mapping[str, str] = MappingProxyType({})
-    ) -> list[Any]:
-        """Give nodes without one a certificate of the run, and give error replies of those that have none."""
+    ) -> Replies:
+        """Give nodes without one a certificate of the run; those that get none have error replies."""
         authority = self._authority
         new = [message for message in messages if self._lacks_certificate(message)]
         if authority is None or not new:
-            return []
+            return Replies()
         replies = exchange(self._grid, [with_record(one, {"how": ENROL, **told}) for one in new], timeout)
         for reply, says in read(replies):
             try:
                 authority.sign(replies.asked(reply).metadata.dst_node_id, says.request)
             except IdentityError as error:
                 refuse(replies, reply, error)
-        return replies.errors
+        return replies
 
     def _lacks_certificate(self, message: Any) -> bool:
         return self._authority is not None and self._authority.lacks(message.metadata.dst_node_id)
@@ -481,6 +481,12 @@ class SecureGrid:
             Message(RecordDict(shared | {"metrics": MetricRecord(metrics)}), reply_to=message)
             for message in messages[:count]
         ]
+
+
+def _add(replies: Replies, refused: Replies) -> None:
+    """Add what came of nodes that have got no certificate."""
+    replies.errors += refused.errors
+    replies.missing += refused.missing
 
 
 def _survivors(found: Sum | str) -> float:

@@ -10,19 +10,19 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from blindsum import _native
-from blindsum.errors import BlindsumError, IdentityError
+from blindsum.errors import BlindsumError
 from blindsum.flower.direct import Sum
-from blindsum.flower.exchange import NO_REPLY, SETTLE, SHORT_POLL, Replies
+from blindsum.flower.exchange import NO_REPLY, NOT_SENT, SETTLE, SHORT_POLL, Replies, push
 from blindsum.flower.frames import packed, unpacked
 from blindsum.flower.node_machine import certified_name
-from blindsum.flower.peers import Peer, Turn
+from blindsum.flower.peers import Peer, Peers, Turn
 from blindsum.flower.refusals import foreign
-from blindsum.flower.replies import MOST_KNOWN, MOST_NAME, MOST_REASON, NodeReply, refused
+from blindsum.flower.replies import MOST_KNOWN, MOST_REASON, NodeReply, refused
 from blindsum.flower.texts import FRAMES, MESSAGES, RECORD, logger
 from blindsum.machines import JobOver, LinkEnded, RoundOver, ServerMachine, Waits
 from blindsum.pki import AnyPath
@@ -74,7 +74,7 @@ class Exchanges:
         self._order = order
         waits = Waits(failed_rounds=int(_OVER), patience=_OVER, reconnect_grace=GRACE)
         self.server = ServerMachine.open(self.spec, ca=ca, revoked=revoked, waits=waits, hosted=True)
-        self._peers: dict[int, Peer] = {}
+        self._peers = Peers()
         self._connections = 0
         self._is_over = False
         self.dropped = set[str]()
@@ -96,7 +96,7 @@ class Exchanges:
 
     def peer(self, node: int) -> Peer:
         """What is known of a node."""
-        return self._peers.setdefault(node, Peer(node))
+        return self._peers[node]
 
     def take_connection(self, peer: Peer, certificate: str, expected: str) -> None:
         """Take the connection of a node, with its certificate.
@@ -104,24 +104,27 @@ class Exchanges:
         Raises
         ------
         blindsum.IdentityError
-            The CA has not signed it, the node had another name before, or another node has this name.
+            The CA has not signed it, the node had another name before, or another node has this name in this
+            round.
         """
         name = certified_name(_native.pki_describe(certificate))
-        known, shown = expected or peer.name, foreign(repr(name), MOST_NAME)
-        if known and known != name:
-            raise IdentityError(
-                f"node {peer.node} shows a certificate of {name!r}, and is {known!r}: a node keeps its "
-                "name in a run; give it the certificate from before, or begin another run"
-            )
-        for other in self._peers.values():
-            if other.name == name and other is not peer:
-                raise IdentityError(
-                    f"nodes {other.node} and {peer.node} both show a certificate of {shown}: issue each its "
-                    "own (blindsum pki issue)"
-                )
+        self._peers.check(peer, name, expected)
         self.drop(peer)
-        peer.link = self.server.connected(certificate, f"node {peer.node}")
-        peer.name = name
+        link = self.server.connected(certificate, f"node {peer.node}")
+        # Not before: nobody loses its name to a certificate that the CA has not signed.
+        for other in self._peers.take(peer, name):
+            self.drop(other)
+        peer.link = link
+
+    def begin(self, nodes: Iterable[int]) -> None:
+        """Begin a round of these nodes: each name is that of one of them."""
+        for peer in self._peers.begin(nodes):
+            self.drop(peer)
+
+    def claim(self, nodes: Iterable[int]) -> None:
+        """The round has begun with the names of these nodes: nobody else takes one of them meanwhile."""
+        for node in nodes:
+            self._peers.claim(self.peer(node))
 
     def drop(self, peer: Peer) -> None:
         """The connection of a node is of no use any more."""
@@ -137,7 +140,7 @@ class Exchanges:
 
     def collect(self) -> list[RoundOver]:
         """Put frames where they wait for their nodes, and give what came of the round."""
-        by_link = {peer.link: peer for peer in self._peers.values() if peer.link is not None}
+        by_link = {peer.link: peer for peer in self._peers if peer.link is not None}
         for outgoing in self.server.frames():
             peer = by_link.get(outgoing.link)
             if peer is not None:
@@ -227,6 +230,7 @@ class _Phase:
         self._over: RoundOver | None = None
         self._why = ""
         job.began = False
+        job.begin(self._turns)
         for node in self._turns:
             peer = job.peer(node)
             peer.name = peer.name or step.names.get(node, "")
@@ -281,6 +285,7 @@ class _Phase:
             self._why = str(error)
             return
         self._has_begun = True
+        job.claim(node for node, turn in self._turns.items() if not turn.why_out)
 
     def _push(self) -> None:
         """Send what waits, to each node that has answered the message before."""
@@ -291,6 +296,8 @@ class _Phase:
             if turn.pending or turn.why_out:
                 continue
             if peer.link is None and not peer.waiting:
+                if self._over is not None or self._why:
+                    continue
                 if turn.connections >= MOST_CONNECTIONS:
                     self._fail(node, f"the coordinator ended {turn.connections} connections of it")
                     continue
@@ -308,10 +315,10 @@ class _Phase:
             peer.waiting = []
             turn.exchanges += 1
         if out:
-            for node, identifier in zip(nodes, self._grid.push_messages(out), strict=True):
-                self._turns[node].pending = str(identifier or "")
+            for node, identifier in zip(nodes, push(self._grid, out), strict=True):
+                self._turns[node].pending = identifier
                 if not identifier:
-                    self._fail(node, "the message could not be sent")
+                    self._fail(node, NOT_SENT)
 
     def _letter(self, turn: Turn, peer: Peer, has_model: bool) -> Any:
         """The next message to a node. The model goes with the one after which the party must train."""
@@ -413,6 +420,9 @@ class _Phase:
         """Hear what nodes say that are about to refuse a round, where it was over before it began."""
         until = min(self._end, time.monotonic() + SETTLE)
         while not self._job.began and time.monotonic() < until:
+            # Whoever has come meanwhile hears what was asked, and that it is over.
+            self._is_over()
+            self._push()
             if not any(turn.pending for turn in self._turns.values()):
                 return
             if not self._pull():
@@ -429,6 +439,20 @@ class _Phase:
                 job.drop(job.peer(node))
         for event in job.collect():
             self._over = self._over or event
+        lost = self._lost()
+        for node, turn in self._turns.items():
+            peer = job.peer(node)
+            if peer.link is None or (peer.name in lost and not turn.sat_out):
+                peer.since = 0
+
+    def _lost(self) -> Mapping[str, str]:
+        """Why parties are not in the sum, by their names."""
+        over = self._over
+        if over is None:
+            return {}
+        if over.result is not None:
+            return over.result.lost
+        return over.error.lost if over.error is not None else {}
 
     def _result(self) -> Sum | str:
         over = self._over
@@ -446,8 +470,7 @@ class _Phase:
     def _replies(self) -> Replies:
         """What the strategy hears of each node: an error of those that are not in the sum."""
         over, found = self._over, Replies()
-        result = None if over is None else over.result
-        lost = result.lost if result else over.error.lost if over and over.error else {}
+        result, lost = None if over is None else over.result, self._lost()
         for node, turn in self._turns.items():
             name = self._job.peer(node).name
             if turn.reply is not None and turn.reply.has_error():

@@ -10,6 +10,7 @@ job:
     The mark of the latest state, written after it. No backup and no snapshot may bring an earlier one back.
 ``lock``
     Held from before the state is read until the answer may leave, and no longer than the process lives.
+    Processes that are forked from it meanwhile hold nothing.
 
 Beside the folders of jobs is ``over``, the names of jobs that this node takes part in no more.
 """
@@ -17,19 +18,19 @@ Beside the folders of jobs is ``over``, the names of jobs that this node takes p
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from blindsum.errors import SessionClosedError, StoreError, WaitTimeoutError
+from blindsum.flower import remembered
+from blindsum.flower.durable import FileLock, write
 from blindsum.flower.refusals import OutOfOrder
 from blindsum.flower.texts import logger
 from blindsum.os_errors import words
@@ -44,6 +45,9 @@ LOOK = 0.05
 """Seconds between two looks whether another process of this node has ended."""
 
 FORMAT = 1
+
+OVER = "over"
+"""The file of jobs that are over."""
 
 
 @dataclass(frozen=True)
@@ -224,22 +228,21 @@ class JobFolder:
                 "--node-config of the SuperNode"
             ) from error
 
-    def _lock(self, wait: float) -> IO[str]:
+    def _lock(self, wait: float) -> FileLock:
         """The lock, held; it is made again where another process removes it meanwhile."""
         until = time.monotonic() + wait
-        file = self._folder / "lock"
         while True:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             try:
-                opened = open(file, "a", encoding="utf-8")  # noqa: SIM115 - it stays open
+                lock = FileLock(self._folder / "lock")
             except FileNotFoundError:
                 continue
-            if _try_lock(opened):
-                if file.exists() and os.path.samestat(os.fstat(opened.fileno()), file.stat()):
-                    return opened
-                opened.close()
+            if lock.is_taken():
+                if lock.is_there():
+                    return lock
+                lock.close()
                 continue
-            opened.close()
+            lock.close()
             if time.monotonic() >= until:
                 raise WaitTimeoutError(
                     f"another process of this node still answers a message of job {self._job!r}, after "
@@ -250,7 +253,7 @@ class JobFolder:
 
     def _begin(self) -> None:
         """Look whether the job goes on for this node, and remove those that are over."""
-        if self._folder.name in _over(self._place):
+        if self._folder.name in remembered.lines(self._place / OVER):
             raise SessionClosedError(
                 f"job {self._job!r} is over for this node: a later job of its run has begun, or it had no "
                 f"message for {IDLE / 86400:.0f} days. Begin another run"
@@ -283,6 +286,21 @@ class JobFolder:
         place, step = Place(header["link"], header["number"]), Step(**header["step"])
         return Stored(state, latest, place, answer, header["mark"], step)
 
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Say of a state that no party can go on from where it is, and what to do.
+
+        Raises
+        ------
+        blindsum.StoreError
+            In place of one that names no file.
+        """
+        try:
+            yield
+        except StoreError as error:
+            rule = "cannot be opened: it is damaged, or of another key than that of blindsum-identity"
+            raise _unusable(self._folder / "state", rule) from error
+
     def write(self, state: bytes, mark: int, place: Place, answer: Answer, step: Step = Step()) -> None:
         """Store a state with its answer, and then its mark. After this the answer may leave.
 
@@ -311,55 +329,26 @@ class JobFolder:
         write(self._folder / "mark", str(mark).encode())
 
 
-def write(path: Path, data: bytes) -> None:
-    """Write a file in the place of another, durably: a reader sees the old or the new one."""
-    new = path.with_name(f"{path.name}.new")
-    with open(new, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
-    _flush(path.parent)
-
-
-def _flush(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-
-
-def _try_lock(opened: IO[str]) -> bool:
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _over(place: Path) -> set[str]:
-    """The folders of jobs that are over."""
-    file = place / "over"
-    return set(file.read_text(encoding="utf-8").split()) if file.exists() else set()
-
-
 def _remove_old(place: Path, own: Path, owner: Mapping[str, Any]) -> None:
     """Remove the folders of jobs that are over, unless one of their processes still runs."""
     for other in sorted(place.iterdir()):
         if other == own or not _is_over(other, owner):
             continue
-        with open(other / "lock", "a", encoding="utf-8") as opened:
-            if not _try_lock(opened):
+        with FileLock(other / "lock") as lock:
+            if not lock.is_taken():
                 continue
-            with open(place / "over", "a+", encoding="utf-8") as names:
-                fcntl.flock(names, fcntl.LOCK_EX)
-                names.write(f"{other.name}\n")
-                names.flush()
-                os.fsync(names.fileno())
-            _flush(place)
+            _end(place, other.name)
             logger.info("job folder %s is over, and removed", other)
             shutil.rmtree(other)
+
+
+def _end(place: Path, name: str) -> None:
+    """Remember that a job is over, for good: the folder that is removed may never come to life again."""
+
+    def change(known: list[str]) -> list[str]:
+        return known if name in known else [*known, name]
+
+    remembered.changed(place, OVER, change, is_bounded=False)
 
 
 def _is_over(folder: Path, owner: Mapping[str, Any]) -> bool:

@@ -165,15 +165,16 @@ def answer(letter: Letter, node: Node, train: Train) -> Answer:
                 folder.write_mark(stored.own_mark)
             return stored.answer
         _check_same(letter, stored.step)
-        machine = PartyMachine.open(
-            letter.job,
-            identity=node.identity.identity,
-            ca=node.identity.ca,
-            revoked=node.identity.revoked,
-            policy=node.policy,
-            state=stored.state,
-            mark=stored.mark,
-        )
+        with folder.opened():
+            machine = PartyMachine.open(
+                letter.job,
+                identity=node.identity.identity,
+                ca=node.identity.ca,
+                revoked=node.identity.revoked,
+                policy=node.policy,
+                state=stored.state,
+                mark=stored.mark,
+            )
         party = _Party(machine, letter, node, train, stored.step)
         failure: BaseException | None = None
         try:

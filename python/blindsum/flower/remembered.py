@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Callable
 from pathlib import Path
+
+from blindsum.flower.durable import FileLock, write
 
 MOST = 100_000
 """Texts of a file; the older half is forgotten where there are more."""
 
 
-def changed(folder: str, name: str, change: Callable[[list[str]], list[str]]) -> None:
+def changed(
+    folder: str | Path, name: str, change: Callable[[list[str]], list[str]], *, is_bounded: bool = True
+) -> None:
     """Change the lines of a file; they are on the disk before this returns.
+
+    A process that ends meanwhile leaves the lines of before.
 
     Parameters
     ----------
@@ -22,28 +26,27 @@ def changed(folder: str, name: str, change: Callable[[list[str]], list[str]]) ->
         The file in it.
     change
         Gives the new lines. They are written where they are others.
+    is_bounded
+        Whether there are :data:`MOST` lines at most.
 
     Raises
     ------
     OSError
         The folder cannot be written.
     """
-    Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = Path(folder) / name
-    with open(path, "a+", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        # An older process of this node may still live.
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        known = file.read().splitlines()
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # An older process of this node may still live. The lock is no file that another takes the place of.
+    with FileLock(place / f"{name}.lock") as lock:
+        lock.take()
+        known = lines(place / name)
         wanted = change(list(known))
         if wanted == known:
             return
-        if wanted[: len(known)] == known and len(wanted) <= MOST:
-            file.writelines(f"{line}\n" for line in wanted[len(known) :])
-        else:
-            file.seek(0)
-            file.truncate()
-            kept = wanted if len(wanted) <= MOST else wanted[-MOST // 2 :]
-            file.writelines(f"{line}\n" for line in kept)
-        file.flush()
-        os.fsync(file.fileno())
+        kept = wanted[-MOST // 2 :] if is_bounded and len(wanted) > MOST else wanted
+        write(place / name, "".join(f"{line}\n" for line in kept).encode())
+
+
+def lines(file: Path) -> list[str]:
+    """The lines of such a file; there are none where it does not exist."""
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
