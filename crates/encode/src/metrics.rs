@@ -193,6 +193,7 @@ impl Encoding {
         }
         let of_metric = |(words, range): (&[u64], &MetricRange)| {
             let (&weight, digits) = words.split_first().unwrap_or((&0, &[]));
+            // guard: metric-weight-within-the-total
             if weight > total_weight {
                 let rule = format!(
                     "weight that reported = {weight} <= total weight = {total_weight} must hold"
@@ -202,6 +203,7 @@ impl Encoding {
             let mut levels = 0;
             for (digit, (&word, bits)) in digits.iter().zip(self.digits()).enumerate() {
                 let most = u128::from(weight) * ((1 << bits) - 1);
+                // guard: metric-digits-within-the-weight
                 if u128::from(word) > most {
                     let rule = format!("digit {digit} = {word} <= {most} must hold");
                     return Err(VoidMetric { rule });

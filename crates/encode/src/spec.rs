@@ -257,11 +257,13 @@ impl EncodingSpec {
             ));
         }
         let weight = self.max_weight;
+        // guard: weights-are-exact
         if u128::from(weight) * ((1 << bits) - 1) >= 1 << 52 {
             let rule =
                 format!("max_weight * (2^bits - 1) = {weight} * (2^{bits} - 1) < 2^52 must hold");
             return Err(EncodeError::spec("max_weight", rule));
         }
+        // guard: words-hold-the-largest-sum
         let width = bits + ceil_log2(self.parties as u128 * u128::from(weight));
         if width > 64 {
             let rule = format!(

@@ -142,6 +142,7 @@ pub(crate) fn plain_text(text: &str, most: usize) -> String {
 
 /// Appends a character, or its number if a terminal would act on it.
 fn push_shown(shown: &mut String, character: char) {
+    // guard: foreign-text-is-escaped
     match acts(character) {
         true => shown.extend(character.escape_unicode()),
         false => shown.push(character),

@@ -99,6 +99,7 @@ enum Ended {
 impl From<JobError> for Ended {
     fn from(error: JobError) -> Self {
         match error {
+            // guard: servers-outlive-a-fault
             JobError::Coordinator(_) => Ended::Faulty(error),
             error => Ended::Failed(error),
         }

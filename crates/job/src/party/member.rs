@@ -243,6 +243,7 @@ impl Member {
 
     pub fn say(&self, say: Say) {
         if self.link.1 == Link::Welcomed {
+            // guard: campaign-links-have-numbers
             self.hand.say(Effect::Send(self.link.0, say));
         }
     }

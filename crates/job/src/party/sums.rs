@@ -57,6 +57,7 @@ impl Sums {
         };
         let write = move || {
             let written = serde_json::to_vec(&*groups).map_err(std::io::Error::from);
+            // guard: survivors-are-written-down
             let written = written.and_then(|bytes| records.replace(&name, &[&bytes]));
             written.map_err(|error| failed(&*records, &name, error))
         };

@@ -121,6 +121,7 @@ pub enum Who {
 impl Who {
     /// Somebody with this name and role in a certificate; parties have no role.
     pub fn of(name: &Arc<str>, role: Option<ServerRole>) -> Self {
+        // guard: servers-are-counted-by-their-role
         role.map_or_else(|| Self::Party(name.clone()), Self::Server)
     }
 }
@@ -393,6 +394,7 @@ impl Gate {
         match self.members.get(who) {
             Some(true) => Ok(Some(self.limit)),
             Some(false) => Ok(None),
+            // guard: answers-of-members
             None => Err(format!(
                 "a chunk of round {round}, of which it is no member"
             )),

@@ -352,6 +352,7 @@ impl Lead {
             joining: None,
             opening: None,
             running: None,
+            // guard: campaign-results-are-kept, stored-results-are-told
             ended: Ended::stored(stored.ending),
             next_round: stored.next_round,
             rounds_done: stored.rounds_done,

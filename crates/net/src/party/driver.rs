@@ -114,6 +114,7 @@ impl Driver {
             };
             let lost = Input::Lost(self.link, reason.clone());
             self.party.handle(self.clock.now(), lost);
+            // guard: trouble-that-stays-is-given-up
             if Instant::now() >= until {
                 return Some(NetError::Unreachable {
                     url: self.target.url().into(),
@@ -152,10 +153,12 @@ impl Driver {
     /// certificates: whatever stands in the way now will pass.
     fn no_connection(&self, error: ConnectError) -> Ended {
         match error {
+            // guard: lasting-trouble-ends-a-newcomer, passing-trouble-is-waited-out
             ConnectError::Never(error) if self.job.is_none() => Ended::Never(error),
             ConnectError::Never(error) => Ended::Lost(error.to_string()),
             ConnectError::OutOfTime(error) => match self.own_time() {
                 // One of the two clocks is wrong, and may be right again soon.
+                // guard: a-party-that-tls-refused-for-its-time-comes-again
                 Ok(times) => Ended::Lost(format!("{times}; {error}")),
                 Err(_) if self.job.is_none() => Ended::Never(error),
                 Err(own) => Ended::Lost(format!("{error}; {own}")),
