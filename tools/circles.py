@@ -54,6 +54,23 @@ def between_files(root: Module) -> Arrows:
     return found
 
 
+def between_methods(root: Module) -> Arrows:
+    """The files whose methods call methods on `self` that other files define, except of those above them."""
+    of_types: dict[tuple[Module, str], list[tuple[Module, set[str], set[str]]]] = defaultdict(list)
+    for module in root.everything():
+        for path, defined, called in module.methods:
+            if isinstance(meant := module.find(path), tuple):
+                of_types[meant].append((module, defined, called))
+    found: Arrows = defaultdict(lambda: defaultdict(set))
+    for (_, kind), blocks in of_types.items():
+        for module, _, called in blocks:
+            own = {name for other, defined, _ in blocks if other.file == module.file for name in defined}
+            for other, defined, _ in blocks:
+                if other.file not in module.files_above():
+                    found[module.file][other.file] |= {f"{kind}::{name}" for name in called & defined - own}
+    return {start: {end: names for end, names in ends.items() if names} for start, ends in found.items()}
+
+
 def side_by_side(files: Arrows) -> Arrows:
     """The same between what lies side by side: files, and folders with all that is in them.
 
