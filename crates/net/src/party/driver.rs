@@ -97,7 +97,10 @@ impl Driver {
             if self.wait(Instant::now()).await {
                 return None;
             }
-            self.show_newest();
+            if let Some(newest) = self.identity.newest() {
+                self.target.set_tls(newest.config.clone());
+                self.uploads.set_tls(newest.to_servers.clone());
+            }
             let ended = match self.target.connect(time).await {
                 Ok(connected) => self.converse(connected, time).await,
                 Err(error) => self.no_connection(error),
@@ -156,7 +159,7 @@ impl Driver {
             // guard: lasting-trouble-ends-a-newcomer, passing-trouble-is-waited-out
             ConnectError::Never(error) if self.job.is_none() => Ended::Never(error),
             ConnectError::Never(error) => Ended::Lost(error.to_string()),
-            ConnectError::OutOfTime(error) => match self.own_time() {
+            ConnectError::OutOfTime(error) => match self.identity.own_time() {
                 // One of the two clocks is wrong, and may be right again soon.
                 // guard: a-party-that-tls-refused-for-its-time-comes-again
                 Ok(times) => Ended::Lost(format!("{times}; {error}")),
@@ -253,7 +256,7 @@ impl Driver {
 
     fn frame(&mut self, mut frame: CoordinatorFrame) {
         if let Some(Frame::Refused(refused)) = &mut frame.frame {
-            self.compare_clocks(refused);
+            self.identity.compare_clocks(refused);
             match refused.code() {
                 RefusalCode::RefusalCertificate | RefusalCode::RefusalOutOfTime => {
                     self.heed_newer()
@@ -268,7 +271,7 @@ impl Driver {
     }
 
     fn heed_newer(&mut self) {
-        if self.has_newer() {
+        if self.identity.has_newer() {
             self.party.handle(self.clock.now(), Input::Renewed);
         }
     }
