@@ -10,7 +10,7 @@ use super::exchange::{Effect, Input, LinkId, Over, Say, Told};
 use super::member::{Ended, Link, Member};
 use super::state::JobFolder;
 use super::sums::Sums;
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::pb::CoordinatorFrame;
 use crate::pb::coordinator_frame::Frame;
 use crate::{JobError, Model};

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::policy::Policy;
 use super::result::RoundResult;
-use crate::actor::Task;
+use crate::machine::Task;
 use crate::pb::{CoordinatorFrame, PartyFrame};
 use crate::{JobError, Model};
 
@@ -98,7 +98,7 @@ pub enum Input {
         reason: String,
     },
     /// The process will end and another one will go on: write down what is in memory. Only a party that was made by
-    /// [`JobParty::resume`](super::JobParty::resume) can do that; [`JobParty::mark`](super::JobParty::mark) shows when
+    /// [`PartyMachine::resume`](super::PartyMachine::resume) can do that; [`PartyMachine::mark`](super::PartyMachine::mark) shows when
     /// it is done.
     Suspend,
     /// The caller leaves the job. The coordinator is told why.
@@ -131,7 +131,7 @@ pub enum Departure {
 
 /// An effect of a party. Effects are carried out in the order in which they are given.
 pub enum Effect {
-    /// Do this work, and then call [`JobParty::worked`](super::JobParty::worked).
+    /// Do this work, and then call [`PartyMachine::worked`](super::PartyMachine::worked).
     Work(Task),
     /// Send this over a connection. If the connection has ended, it is lost.
     Send(LinkId, Say),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::policy::{Cohort, Groups};
 use super::state::{failed, read};
-use crate::actor::{Hand, Task};
+use crate::machine::{Hand, Task};
 use crate::records::Records;
 use crate::{JobError, hex};
 

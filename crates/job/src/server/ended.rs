@@ -13,7 +13,7 @@ use super::face::{Content, Say};
 use super::owed::Owed;
 use super::running::Standing;
 use super::{Halt, Lead};
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::report::RoundState;
 use crate::store::Ending;
 use crate::{foreign, pb};

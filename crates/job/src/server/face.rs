@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::shared::Shared;
 use super::shelf::{Shelf, ShelfError, Shelves};
-use crate::actor::Task;
 use crate::calls::{Call, CallEnd, CallError, CallId};
+use crate::machine::Task;
 use crate::membership::Lease;
 use crate::orders::{Order, OrderError, OrderId, Outcome};
 use crate::pb::party_frame::Frame;

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use tracing::{info, warn};
 
 use super::{Halt, Lead};
-use crate::actor::Time;
 use crate::chunks::{Assembly, Pushed};
+use crate::machine::Time;
 use crate::report::JobState;
 use crate::{Model, foreign, hex, pb, seconds};
 

@@ -11,8 +11,8 @@ use tracing::{debug, info, warn};
 use super::Lead;
 use super::face::Say;
 use super::joining::ReadyParty;
-use crate::actor::Time;
 use crate::chunks::{Assembly, Pushed};
+use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
 use crate::{foreign, model_len, sealed_len};
 

@@ -11,7 +11,7 @@ use super::face::{Effect, Hold, Input};
 use super::revocation::LIST_LOOK;
 use super::trouble::Trouble;
 use super::{Halt, Lead};
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, RefusalCode};
 use crate::report::{JobState, JobStatus, RoundReport};

@@ -18,7 +18,7 @@ use super::face::Input;
 use super::failed::Lost;
 use super::job::Event;
 use super::{Halt, Lead};
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::pb::party_frame::Frame;
 use crate::{foreign, pb, seconds};
 

@@ -14,7 +14,7 @@ use rand_core::Rng;
 
 use super::face::LinkId;
 use super::link::Link;
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
 
 /// Bytes of the id of a process, and of a token.

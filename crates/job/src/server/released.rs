@@ -11,7 +11,7 @@ use tracing::warn;
 use super::joining::ReadyParty;
 use super::trouble::grown;
 use super::{Halt, Lead, Parts};
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::released::{MAX_RELEASES, Release, Releases, Rule, compare, standing};
 use crate::store::StoredJob;
 use crate::{foreign, hex, pb};

@@ -11,7 +11,7 @@ use tracing::{error, warn};
 use super::Lead;
 use super::face::Peer;
 use super::failed::Lost;
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
 
 /// Time between two looks at the list. A changed file is read as often.

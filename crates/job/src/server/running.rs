@@ -14,7 +14,7 @@ use super::failed::Lost;
 use super::finished::Finished;
 use super::owed::Owed;
 use super::shared::Shared;
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::orders::Terms;
 use crate::report::{Bytes, RoundReport, RoundState, StageReport, void_metrics};
 use crate::totals::LossCause;

@@ -1,16 +1,18 @@
 //! Drives one job: hands in what its sessions receive, and carries out its effects in order.
 //!
-//! The job with all its decisions is [`JobServer`]. Here are the clock, the threads and the queues of the connections.
+//! The job with all its decisions is [`CoordinatorMachine`]. Here are the clock, the threads and the queues of the connections.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blindsum_job::JobError;
-use blindsum_job::actor::Ticket;
 use blindsum_job::calls::{Call, CallEnd, CallError, CallId};
+use blindsum_job::machine::Ticket;
 use blindsum_job::orders::{Order, OrderError, OrderId, Outcome};
-use blindsum_job::server::{self as job, Effect, Gate, Input, JobServer, LinkId, Peer, Say};
+use blindsum_job::server::{
+    self as job, CoordinatorMachine, Effect, Gate, Input, LinkId, Peer, Say,
+};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tracing::error;
@@ -99,7 +101,7 @@ impl Computing {
 
 /// A job and what it is driven with.
 pub(crate) struct Driver {
-    server: JobServer,
+    server: CoordinatorMachine,
     clock: Clock,
     connections: BTreeMap<LinkId, Connection>,
     /// The orders that were not answered yet, and the number of orders.
@@ -132,7 +134,7 @@ pub(crate) struct Driver {
 impl Driver {
     /// The driver of a job that was opened by this clock, and where sessions and watchers find it.
     pub fn new(
-        server: JobServer,
+        server: CoordinatorMachine,
         clock: Clock,
         computing: Option<Computing>,
         members: Members,

@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use blindsum_job::JobError;
-use blindsum_job::actor::Ticket;
-use blindsum_job::follower::{Effect, Input, JobFollower, Parts, UploadId, Uploaded};
+use blindsum_job::follower::{Effect, Input, Parts, ServerMachine, UploadId, Uploaded};
+use blindsum_job::machine::Ticket;
 use blindsum_job::party::LinkId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -47,7 +47,7 @@ impl Inbox {
 
 /// The machine and what it is driven with.
 pub(crate) struct Driver {
-    machine: JobFollower,
+    machine: ServerMachine,
     clock: Clock,
     lines: Option<Lines>,
     inbox: Inbox,
@@ -84,7 +84,7 @@ impl Driver {
     ) -> Result<(Self, watch::Receiver<bool>), NetError> {
         let (over, ended) = watch::channel(false);
         let clock = Clock::new(clock);
-        let machine = JobFollower::open(parts, clock.now(), entropy()?);
+        let machine = ServerMachine::open(parts, clock.now(), entropy()?);
         let driver = Self {
             machine,
             clock,

@@ -1,14 +1,14 @@
-//! The connection of a party: it is made, kept, and made again. What is sent over it is decided by [`JobParty`]: the
+//! The connection of a party: it is made, kept, and made again. What is sent over it is decided by [`PartyMachine`]: the
 //! driver hands in what has come, and carries out what the party asks for.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use blindsum_job::actor::Ticket;
 use blindsum_job::foreign;
+use blindsum_job::machine::Ticket;
 use blindsum_job::party::{
-    Departure, Effect, Input, JobParty, LinkId, Over, RENEWED, RoundResult, Say, Told,
+    Departure, Effect, Input, LinkId, Over, PartyMachine, RENEWED, RoundResult, Say, Told,
 };
 use blindsum_protocol::Job;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -39,7 +39,7 @@ enum Ended {
 
 /// A party's work behind the scenes.
 pub(super) struct Driver {
-    pub party: JobParty,
+    pub party: PartyMachine,
     pub clock: Clock,
     pub config: PartyConfig,
     pub identity: OwnIdentity,

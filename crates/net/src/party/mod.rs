@@ -33,11 +33,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use blindsum_job::actor::Now;
+use blindsum_job::machine::Now;
 pub use blindsum_job::party::{
     Absence, Clipped, Departure, Metrics, Policy, RoundResult, Settings, Timings, Update,
 };
-use blindsum_job::party::{Identity, Input, JobParty, LinkId};
+use blindsum_job::party::{Identity, Input, LinkId, PartyMachine};
 use blindsum_job::records::Records;
 use blindsum_protocol::{Job, Tag};
 use tokio::runtime::{Handle, Runtime};
@@ -392,7 +392,11 @@ fn joined(notices: &Receiver<Notice>) -> Result<Arc<Job>, NetError> {
 }
 
 /// The party of a job, with its records in the state folder.
-fn machine(config: &PartyConfig, identity: &OwnIdentity, now: Now) -> Result<JobParty, NetError> {
+fn machine(
+    config: &PartyConfig,
+    identity: &OwnIdentity,
+    now: Now,
+) -> Result<PartyMachine, NetError> {
     let records = match &config.state_dir {
         None => None,
         Some(folder) => {
@@ -414,7 +418,7 @@ fn machine(config: &PartyConfig, identity: &OwnIdentity, now: Now) -> Result<Job
         anchor: identity.anchor.clone(),
         ca: config.credentials.ca_fingerprint()?,
     };
-    let party = JobParty::open(settings, identity, records, now, entropy()?);
+    let party = PartyMachine::open(settings, identity, records, now, entropy()?);
     Ok(party)
 }
 

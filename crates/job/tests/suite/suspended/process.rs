@@ -6,7 +6,7 @@ use super::*;
 pub(super) struct Process {
     pub(super) job: Arc<Job>,
     pub(super) party: usize,
-    pub(super) machine: JobParty,
+    pub(super) machine: PartyMachine,
     pub(super) now: Now,
     pub(super) link: PartyLink,
     pub(super) said: Vec<PartyFrame>,

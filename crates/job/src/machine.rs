@@ -1,12 +1,12 @@
-//! Sequential code without a runtime: an actor gets its inputs one by one and says which effects must be carried out.
+//! Sequential code without a runtime: a machine gets its inputs one by one and says which effects must be carried out.
 //!
 //! What a job does is easiest to read as code that goes from top to bottom and waits in the middle: for the next input,
-//! for a computation, for a disk. Such code is an `async fn` here, and [`Actor`] polls it whenever something has come.
+//! for a computation, for a disk. Such code is an `async fn` here, and [`Machine`] polls it whenever something has come.
 //! Nothing else wakes it: it has no threads, timers or sockets, and the same inputs at the same times with the same
 //! seed lead to the same effects in the same order.
 //!
-//! The program that drives an actor hands in what has come ([`Actor::handle`], [`Actor::worked`], [`Actor::tick`]), and
-//! then carries out its effects ([`Actor::poll`]) until there are no more. While a [`Task`] is under way, no effect
+//! The program that drives a machine hands in what has come ([`Machine::handle`], [`Machine::worked`], [`Machine::tick`]), and
+//! then carries out its effects ([`Machine::poll`]) until there are no more. While a [`Task`] is under way, no effect
 //! that comes after it in the code is given out: what must be durable before it is said is written to disk in a task.
 
 use std::collections::VecDeque;
@@ -64,10 +64,10 @@ pub struct Now {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// Work that takes long or waits for a disk. It may run on another thread. The actor goes on once [`Actor::worked`]
-/// tells it that the work is done. An actor has one task under way at a time.
+/// Work that takes long or waits for a disk. It may run on another thread. The machine goes on once [`Machine::worked`]
+/// tells it that the work is done. A machine has one task under way at a time.
 pub struct Task {
-    /// The ticket to give to [`Actor::worked`] when the work is done.
+    /// The ticket to give to [`Machine::worked`] when the work is done.
     pub ticket: Ticket,
     work: Box<dyn FnOnce() + Send>,
 }
@@ -85,7 +85,7 @@ impl std::fmt::Debug for Task {
     }
 }
 
-/// What lies between an actor's code and whoever drives it.
+/// What lies between a machine's code and whoever drives it.
 struct Desk<I, E> {
     now: Now,
     inbox: VecDeque<I>,
@@ -98,13 +98,15 @@ struct Desk<I, E> {
     seeds: ChaCha20Rng,
 }
 
-/// An actor: its code, and what goes in and out.
-pub struct Actor<I, E> {
+/// A machine: its code, what goes in and out, and what it shows meanwhile.
+pub struct Machine<I, E, S = ()> {
     hand: Hand<I, E>,
     code: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// What its code and whoever drives it share.
+    pub(crate) shown: S,
 }
 
-/// What an actor's code uses to get inputs, the time and randomness, and to give out effects.
+/// What a machine's code uses to get inputs, the time and randomness, and to give out effects.
 pub struct Hand<I, E>(Arc<Mutex<Desk<I, E>>>);
 
 impl<I, E> Clone for Hand<I, E> {
@@ -113,9 +115,14 @@ impl<I, E> Clone for Hand<I, E> {
     }
 }
 
-impl<I, E> Actor<I, E> {
-    /// Starts an actor with this code. All its randomness comes from `entropy`, which must not be used a second time.
-    pub fn start<F>(entropy: [u8; 32], now: Now, code: impl FnOnce(Hand<I, E>) -> F) -> Self
+impl<I, E, S> Machine<I, E, S> {
+    /// Starts a machine with this code. All its randomness comes from `entropy`, which must not be used a second time.
+    pub(crate) fn start<F>(
+        entropy: [u8; 32],
+        now: Now,
+        shown: S,
+        code: impl FnOnce(Hand<I, E>) -> F,
+    ) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -130,12 +137,13 @@ impl<I, E> Actor<I, E> {
         };
         let hand = Hand(Arc::new(Mutex::new(desk)));
         let code: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(code(hand.clone()));
-        let mut actor = Self {
+        let mut machine = Self {
             hand,
             code: Some(code),
+            shown,
         };
-        actor.go_on();
-        actor
+        machine.go_on();
+        machine
     }
 
     /// Hands in an input.
@@ -148,7 +156,7 @@ impl<I, E> Actor<I, E> {
         self.go_on();
     }
 
-    /// Tells the actor that a task is done. If the work ended without a result, the actor notices that.
+    /// Tells the machine that a task is done. If the work ended without a result, the machine notices that.
     pub fn worked(&mut self, now: Now, ticket: Ticket) {
         {
             let mut desk = self.hand.desk();
@@ -158,7 +166,7 @@ impl<I, E> Actor<I, E> {
         self.go_on();
     }
 
-    /// Tells the actor that time has passed.
+    /// Tells the machine that time has passed.
     pub fn tick(&mut self, now: Now) {
         self.hand.desk().now = now;
         self.go_on();
@@ -321,8 +329,8 @@ mod tests {
         }
     }
 
-    fn said(actor: &mut Actor<u32, Effect>) -> Vec<String> {
-        std::iter::from_fn(|| actor.poll())
+    fn said(machine: &mut Machine<u32, Effect>) -> Vec<String> {
+        std::iter::from_fn(|| machine.poll())
             .map(|effect| match effect {
                 Effect::Say(text) => text,
                 Effect::Work(_) => panic!("work in the place of words"),
@@ -330,8 +338,8 @@ mod tests {
             .collect()
     }
 
-    fn task(actor: &mut Actor<u32, Effect>) -> Task {
-        match actor.poll() {
+    fn task(machine: &mut Machine<u32, Effect>) -> Task {
+        match machine.poll() {
             Some(Effect::Work(task)) => task,
             other => panic!("{other:?} in the place of a task"),
         }
@@ -339,48 +347,52 @@ mod tests {
 
     #[test]
     fn inputs_wait_for_the_end_of_a_task_and_keep_their_order() {
-        let mut actor = Actor::start([1; 32], at(0), code);
-        assert_eq!(actor.wake(), Some(at(10).time));
-        actor.handle(at(1), 21);
-        actor.handle(at(2), 4);
-        assert!(actor.is_busy() && actor.wake().is_none());
-        let first = task(&mut actor);
-        assert!(actor.poll().is_none());
+        let mut machine = Machine::start([1; 32], at(0), (), code);
+        assert_eq!(machine.wake(), Some(at(10).time));
+        machine.handle(at(1), 21);
+        machine.handle(at(2), 4);
+        assert!(machine.is_busy() && machine.wake().is_none());
+        let first = task(&mut machine);
+        assert!(machine.poll().is_none());
         let ticket = first.ticket;
         first.run();
-        actor.worked(at(3), ticket);
+        machine.worked(at(3), ticket);
         // An end that is told twice is not that of the next task.
-        actor.worked(at(3), ticket);
-        assert!(matches!(actor.poll(), Some(Effect::Say(text)) if text == "42"));
-        let second = task(&mut actor);
-        actor.worked(at(4), second.ticket);
-        assert_eq!(said(&mut actor), ["internal error: a task gave no result"]);
-        assert!(!actor.is_busy() && !actor.is_over());
+        machine.worked(at(3), ticket);
+        assert!(matches!(machine.poll(), Some(Effect::Say(text)) if text == "42"));
+        let second = task(&mut machine);
+        machine.worked(at(4), second.ticket);
+        assert_eq!(
+            said(&mut machine),
+            ["internal error: a task gave no result"]
+        );
+        assert!(!machine.is_busy() && !machine.is_over());
     }
 
     #[test]
     fn time_passes_only_when_it_is_told() {
-        let mut actor = Actor::start([1; 32], at(0), code);
-        actor.tick(at(9));
-        assert!(said(&mut actor).is_empty());
-        actor.tick(at(25));
-        assert_eq!(said(&mut actor), ["nothing until 25"]);
-        assert_eq!(actor.wake(), Some(at(35).time));
-        actor.handle(at(30), 0);
-        assert!(actor.is_over() && actor.wake().is_none());
+        let mut machine = Machine::start([1; 32], at(0), (), code);
+        machine.tick(at(9));
+        assert!(said(&mut machine).is_empty());
+        machine.tick(at(25));
+        assert_eq!(said(&mut machine), ["nothing until 25"]);
+        assert_eq!(machine.wake(), Some(at(35).time));
+        machine.handle(at(30), 0);
+        assert!(machine.is_over() && machine.wake().is_none());
         // Nothing happens after the end.
-        actor.handle(at(40), 7);
-        actor.tick(at(90));
-        assert!(actor.poll().is_none());
+        machine.handle(at(40), 7);
+        machine.tick(at(90));
+        assert!(machine.poll().is_none());
     }
 
     #[test]
     fn the_same_seed_gives_the_same_randomness_and_never_twice() {
         let draw = |entropy| {
-            let mut actor: Actor<(), [u64; 2]> = Actor::start(entropy, at(0), |hand| async move {
-                hand.say([hand.random().next_u64(), hand.random().next_u64()]);
-            });
-            actor.poll().unwrap()
+            let mut machine: Machine<(), [u64; 2]> =
+                Machine::start(entropy, at(0), (), |hand| async move {
+                    hand.say([hand.random().next_u64(), hand.random().next_u64()]);
+                });
+            machine.poll().unwrap()
         };
         let drawn = draw([1; 32]);
         assert_eq!(drawn, draw([1; 32]));
