@@ -85,11 +85,20 @@ impl std::fmt::Debug for Task {
     }
 }
 
+/// What a machine gives out.
+#[derive(Debug)]
+pub enum Step<E> {
+    /// Do this work, and then call [`Machine::worked`].
+    Work(Task),
+    /// Carry this out.
+    Effect(E),
+}
+
 /// What lies between a machine's code and whoever drives it.
 struct Desk<I, E> {
     now: Now,
     inbox: VecDeque<I>,
-    effects: VecDeque<E>,
+    steps: VecDeque<Step<E>>,
     /// The task under way.
     task: Option<Ticket>,
     tickets: u64,
@@ -129,7 +138,7 @@ impl<I, E, S> Machine<I, E, S> {
         let desk = Desk {
             now,
             inbox: VecDeque::new(),
-            effects: VecDeque::new(),
+            steps: VecDeque::new(),
             task: None,
             tickets: 0,
             wake: None,
@@ -172,9 +181,28 @@ impl<I, E, S> Machine<I, E, S> {
         self.go_on();
     }
 
-    /// The next effect to carry out, in the order in which the code gave them out.
-    pub fn poll(&mut self) -> Option<E> {
-        self.hand.desk().effects.pop_front()
+    /// The next thing to do, in the order in which the code gave them out.
+    pub fn poll(&mut self) -> Option<Step<E>> {
+        self.hand.desk().steps.pop_front()
+    }
+
+    /// The next effect to carry out. Work is done on the way, by this call.
+    pub fn poll_working(&mut self, now: Now) -> Option<E> {
+        self.poll_with(now, Task::run)
+    }
+
+    /// The same where `work` does the work, or drops it.
+    pub fn poll_with(&mut self, now: Now, mut work: impl FnMut(Task)) -> Option<E> {
+        loop {
+            match self.poll()? {
+                Step::Effect(effect) => return Some(effect),
+                Step::Work(task) => {
+                    let ticket = task.ticket;
+                    work(task);
+                    self.worked(now, ticket);
+                }
+            }
+        }
     }
 
     /// When to call [`tick`](Self::tick), unless something comes before.
@@ -238,7 +266,7 @@ impl<I, E> Hand<I, E> {
 
     /// Gives out an effect.
     pub fn say(&self, effect: E) {
-        self.desk().effects.push_back(effect);
+        self.desk().steps.push_back(Step::Effect(effect));
     }
 
     /// Waits for the next input; `None` if the time `until` comes first.
@@ -256,9 +284,7 @@ impl<I, E> Hand<I, E> {
         })
         .await
     }
-}
 
-impl<I, E: From<Task>> Hand<I, E> {
     /// Has `work` done as a task, because it takes long or waits for a disk, and waits for its result.
     ///
     /// # Errors
@@ -279,7 +305,7 @@ impl<I, E: From<Task>> Hand<I, E> {
             let ticket = Ticket(desk.tickets);
             desk.task = Some(ticket);
             desk.wake = None;
-            desk.effects.push_back(Task { ticket, work }.into());
+            desk.steps.push_back(Step::Work(Task { ticket, work }));
         }
         poll_fn(|_| match self.desk().task.is_some() {
             true => Poll::Pending,
@@ -295,18 +321,6 @@ impl<I, E: From<Task>> Hand<I, E> {
 mod tests {
     use super::*;
 
-    #[derive(Debug)]
-    enum Effect {
-        Say(String),
-        Work(Task),
-    }
-
-    impl From<Task> for Effect {
-        fn from(task: Task) -> Self {
-            Self::Work(task)
-        }
-    }
-
     fn at(seconds: u64) -> Now {
         let time = Time(Duration::from_secs(seconds));
         let unix_millis = seconds * 1000;
@@ -314,7 +328,7 @@ mod tests {
     }
 
     /// Doubles numbers in tasks, and counts the seconds in which nothing came.
-    async fn code(hand: Hand<u32, Effect>) {
+    async fn code(hand: Hand<u32, String>) {
         loop {
             let until = hand.now() + Duration::from_secs(10);
             let said = match hand.next(Some(until)).await {
@@ -325,22 +339,22 @@ mod tests {
                 },
                 None => format!("nothing until {}", hand.unix_seconds()),
             };
-            hand.say(Effect::Say(said));
+            hand.say(said);
         }
     }
 
-    fn said(machine: &mut Machine<u32, Effect>) -> Vec<String> {
+    fn said(machine: &mut Machine<u32, String>) -> Vec<String> {
         std::iter::from_fn(|| machine.poll())
-            .map(|effect| match effect {
-                Effect::Say(text) => text,
-                Effect::Work(_) => panic!("work in the place of words"),
+            .map(|step| match step {
+                Step::Effect(text) => text,
+                Step::Work(_) => panic!("work in the place of words"),
             })
             .collect()
     }
 
-    fn task(machine: &mut Machine<u32, Effect>) -> Task {
+    fn task(machine: &mut Machine<u32, String>) -> Task {
         match machine.poll() {
-            Some(Effect::Work(task)) => task,
+            Some(Step::Work(task)) => task,
             other => panic!("{other:?} in the place of a task"),
         }
     }
@@ -359,7 +373,7 @@ mod tests {
         machine.worked(at(3), ticket);
         // An end that is told twice is not that of the next task.
         machine.worked(at(3), ticket);
-        assert!(matches!(machine.poll(), Some(Effect::Say(text)) if text == "42"));
+        assert!(matches!(machine.poll(), Some(Step::Effect(text)) if text == "42"));
         let second = task(&mut machine);
         machine.worked(at(4), second.ticket);
         assert_eq!(
@@ -392,7 +406,7 @@ mod tests {
                 Machine::start(entropy, at(0), (), |hand| async move {
                     hand.say([hand.random().next_u64(), hand.random().next_u64()]);
                 });
-            machine.poll().unwrap()
+            machine.poll_working(at(0)).unwrap()
         };
         let drawn = draw([1; 32]);
         assert_eq!(drawn, draw([1; 32]));

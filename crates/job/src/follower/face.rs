@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::JobError;
-use crate::machine::{Machine, Now, Task};
+use crate::machine::{Machine, Now};
 use crate::party::{LinkId, Say};
 use crate::pb::CoordinatorFrame;
 use crate::records::Records;
@@ -93,8 +93,6 @@ pub enum Uploaded {
 
 /// An effect, to be carried out in the order in which they are given.
 pub enum Effect {
-    /// Do this work, and then call [`ServerMachine::worked`].
-    Work(Task),
     /// Send this over a connection. If the connection has ended, it is lost.
     Send(LinkId, Say),
     /// Tell a party what became of its upload.
@@ -112,12 +110,6 @@ pub enum Effect {
     Reconnect(LinkId, String),
     /// The server has ended; this is its last effect. An error says why it could not go on.
     Over(Result<(), JobError>),
-}
-
-impl From<Task> for Effect {
-    fn from(task: Task) -> Self {
-        Self::Work(task)
-    }
 }
 
 /// A server of a job that is not its coordinator, as a machine.

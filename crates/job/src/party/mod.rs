@@ -60,7 +60,7 @@ pub use course::RENEWED;
 pub use exchange::{
     Absence, Begun, Departure, Effect, Identity, Input, LinkId, Over, Say, Settings, Told,
 };
-pub use face::PartyMachine;
+pub use face::{Mark, PartyMachine};
 pub use machine::check_update;
 pub use metrics::Metrics;
 pub use policy::{Cohort, Groups, Policy};

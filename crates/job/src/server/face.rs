@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use super::shared::Shared;
 use super::shelf::{Shelf, ShelfError, Shelves};
 use crate::calls::{Call, CallEnd, CallError, CallId};
-use crate::machine::Task;
 use crate::membership::Lease;
 use crate::orders::{Order, OrderError, OrderId, Outcome};
 use crate::pb::party_frame::Frame;
@@ -244,8 +243,6 @@ pub enum Input {
 
 /// An effect of the coordinator.
 pub enum Effect {
-    /// Do this work, on a thread that may wait.
-    Work(Task),
     /// The party is let in.
     Admit(LinkId),
     /// The party is not let in. This is the last message on its connection.
@@ -290,12 +287,6 @@ pub enum Effect {
     },
     /// The job's machine has ended; this is its last effect. An error says why it could not go on.
     Over(Result<(), JobError>),
-}
-
-impl From<Task> for Effect {
-    fn from(task: Task) -> Self {
-        Self::Work(task)
-    }
 }
 
 /// Something to send to a party.

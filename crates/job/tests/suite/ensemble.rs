@@ -455,9 +455,9 @@ impl Ensemble {
         {
             let done = match machine {
                 Machine::Party(party) => party.poll().map(|effect| self.of_party(number, effect)),
-                Machine::Server(server) => {
-                    server.poll().map(|effect| self.of_server(number, effect))
-                }
+                Machine::Server(server) => server
+                    .poll_working(now)
+                    .map(|effect| self.of_server(number, effect)),
             };
             if done.is_none() {
                 return;

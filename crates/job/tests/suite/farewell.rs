@@ -91,13 +91,8 @@ impl Scene {
     }
 
     fn carry_out(&mut self) {
-        while let Some(effect) = self.party.poll() {
+        while let Some(effect) = self.party.poll_working(now(self.seconds)) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.party.worked(now(self.seconds), ticket);
-                }
                 Effect::Tell(Told::Over(over)) => self.over = Some(over),
                 _ => {}
             }

@@ -136,13 +136,8 @@ impl Listener {
     }
 
     fn carry_out(&mut self) {
-        while let Some(effect) = self.party.poll() {
+        while let Some(effect) = self.party.poll_working(now(self.millis)) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.party.worked(now(self.millis), ticket);
-                }
                 Effect::Tell(Told::Held(reason)) => self.told.push(reason),
                 Effect::Tell(Told::Over(_)) => panic!("the party has ended"),
                 _ => {}

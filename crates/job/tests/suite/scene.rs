@@ -9,7 +9,7 @@ use blindsum_crypto::pki::{CertificateAuthority, Validity};
 use blindsum_crypto::sign::Algorithm;
 use blindsum_job::JobError;
 use blindsum_job::calls::{CallEnd, CallError, CallId};
-use blindsum_job::machine::{Now, Time};
+use blindsum_job::machine::{Now, Task, Time};
 use blindsum_job::membership::Lease;
 use blindsum_job::orders::{Command, Order, OrderError, OrderId, Outcome};
 use blindsum_job::pb::coordinator_frame::Frame;
@@ -264,16 +264,14 @@ impl Scene {
 
     /// Does what the server asks for, tasks in place, until it waits.
     pub fn carry_out(&mut self) {
-        while let Some(effect) = self.server.poll() {
+        let lose_work = self.lose_work;
+        let work = |task: Task| {
+            if !lose_work {
+                task.run();
+            }
+        };
+        while let Some(effect) = self.server.poll_with(self.now, work) {
             let (link, heard) = match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    if !self.lose_work {
-                        task.run();
-                    }
-                    self.server.worked(self.now, ticket);
-                    continue;
-                }
                 Effect::Over(result) => {
                     self.over = Some(result);
                     continue;

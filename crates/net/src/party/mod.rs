@@ -48,6 +48,7 @@ use tracing::debug;
 use crate::address::Address;
 use crate::connect::Target;
 use crate::system::{Clock, entropy};
+use crate::drive::Drive;
 use crate::tls::{OwnIdentity, Reload};
 use crate::{JobError, Model, NetError, Room, Task, seconds};
 pub use config::{MASK_MEMORY, PartyConfig};
@@ -158,8 +159,11 @@ impl Party {
         let clock = Clock::new(side.clock().clone());
         let holding = Holding::default();
         let driver = Driver {
-            party: machine(&config, &identity, clock.now())?,
-            clock,
+            drive: Drive::new(
+                machine(&config, &identity, clock.now())?,
+                clock,
+                identity.name.clone(),
+            ),
             config,
             identity,
             target,
@@ -174,7 +178,6 @@ impl Party {
             asked_again: false,
             told_lost: None,
             outbox: None,
-            working: None,
             results: None,
             holding: holding.clone(),
             failed: None,

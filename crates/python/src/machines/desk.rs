@@ -100,13 +100,8 @@ impl Desk {
 
     /// Does what the machine asks for, until it waits for somebody else.
     pub fn carry_out(&mut self, now: Now) {
-        while let Some(effect) = self.machine.poll() {
+        while let Some(effect) = self.machine.poll_working(now) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.machine.worked(now, ticket);
-                }
                 Effect::Admit(link) => self.admit(link, now),
                 Effect::Send(link, say) => self.say(link, say, now),
                 Effect::Refuse(link, last) => {

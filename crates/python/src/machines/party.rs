@@ -330,13 +330,8 @@ impl Desk {
 
     /// Does what the machine asks for, until it waits for somebody else.
     fn carry_out(&mut self, now: Now) {
-        while let Some(effect) = self.machine.poll() {
+        while let Some(effect) = self.machine.poll_working(now) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.machine.worked(now, ticket);
-                }
                 Effect::Send(link, say) if link == self.link => {
                     let frames = of_party(say).into_iter();
                     let frames = frames.map(|frame| frame.encode_to_vec());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_job::frames::of_coordinator;
+use blindsum_job::machine::Step;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::report::{JobState, RoundReport, RoundState};
 use blindsum_job::server::{
@@ -135,7 +136,7 @@ impl World {
 
     /// Does what the coordinator wants done, unless it is killed before.
     pub(super) fn serve_coordinator(&mut self) -> Result<(), Broken> {
-        while let Some(effect) = self
+        while let Some(step) = self
             .server
             .machine
             .as_mut()
@@ -145,7 +146,13 @@ impl World {
                 self.kill(Who::Server);
                 return Ok(());
             }
-            self.carry_out_server(effect)?;
+            match step {
+                Step::Work(task) => {
+                    self.back_up();
+                    self.task_begins(Who::Server, task);
+                }
+                Step::Effect(effect) => self.carry_out_server(effect)?,
+            }
         }
         let wake = self
             .server
@@ -158,10 +165,6 @@ impl World {
 
     fn carry_out_server(&mut self, effect: Effect) -> Result<(), Broken> {
         match effect {
-            Effect::Work(task) => {
-                self.back_up();
-                self.task_begins(Who::Server, task);
-            }
             Effect::Admit(link) => self.admit(link.0)?,
             Effect::Refuse(link, refused) => self.last_word(link.0, refused, false),
             Effect::Send(link, say) => {

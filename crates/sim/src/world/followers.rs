@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::follower::{CurrentIdentity, Effect, Input, Parts, ServerMachine};
+use blindsum_job::machine::Step;
 use blindsum_job::records::Records;
 use blindsum_protocol::{ServerIdentity, ServerRole};
 
@@ -113,12 +114,15 @@ impl World {
 
     /// Does what a server wants done, unless it is killed before.
     pub(super) fn serve_follower(&mut self, role: ServerRole) -> Result<(), Broken> {
-        while let Some(effect) = self.follower(role).and_then(ServerMachine::poll) {
+        while let Some(step) = self.follower(role).and_then(ServerMachine::poll) {
             if self.dice.chance(self.faults.kill) {
                 self.kill(Who::Follower(role));
                 return Ok(());
             }
-            self.carry_out_follower(role, effect)?;
+            match step {
+                Step::Work(task) => self.task_begins(Who::Follower(role), task),
+                Step::Effect(effect) => self.carry_out_follower(role, effect)?,
+            }
         }
         let wake = self.follower(role).and_then(|machine| machine.wake());
         self.wake_later(Who::Follower(role), wake);
@@ -129,7 +133,6 @@ impl World {
         let who = Who::Follower(role);
         let link = self.link_of(who);
         match effect {
-            Effect::Work(task) => self.task_begins(who, task),
             Effect::Send(on, say) => {
                 for frame in frames(say) {
                     self.note_word(role, &frame)?;

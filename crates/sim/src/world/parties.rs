@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_encode::Reals;
 use blindsum_job::JobError;
-use blindsum_job::machine::Now;
+use blindsum_job::machine::{Now, Step};
 use blindsum_job::party::{
     Absence, Begun, Effect, Identity, Input, Over, PartyMachine, Policy, Say, Settings, Told,
     check_update, kept_leftover,
@@ -171,12 +171,15 @@ impl World {
 
     /// Does what a party wants done, unless it is killed before.
     pub(super) fn serve_party(&mut self, number: usize) -> Result<(), Broken> {
-        while let Some(effect) = self.machine_of(number).and_then(PartyMachine::poll) {
+        while let Some(step) = self.machine_of(number).and_then(PartyMachine::poll) {
             if self.dice.chance(self.faults.kill) {
                 self.kill(Who::Party(number));
                 return Ok(());
             }
-            self.carry_out(number, effect)?;
+            match step {
+                Step::Work(task) => self.task_begins(Who::Party(number), task),
+                Step::Effect(effect) => self.carry_out(number, effect)?,
+            }
         }
         let wake = self.machine_of(number).and_then(|machine| machine.wake());
         self.wake_later(Who::Party(number), wake);
@@ -189,7 +192,6 @@ impl World {
         };
         let link = party.link;
         match effect {
-            Effect::Work(task) => self.task_begins(Who::Party(number), task),
             Effect::Send(on, say) => {
                 for frame in frames(say) {
                     self.note_said(number, &frame)?;

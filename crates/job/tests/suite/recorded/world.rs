@@ -251,13 +251,8 @@ impl World {
 
     /// Does what the coordinator wants done.
     fn serve(&mut self) {
-        while let Some(effect) = self.server.poll() {
+        while let Some(effect) = self.server.poll_working(self.now) {
             match effect {
-                server::Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.server.worked(self.now, ticket);
-                }
                 server::Effect::Send(link, say) => {
                     let frames = of_coordinator(say)
                         .unwrap()
@@ -287,13 +282,8 @@ impl World {
         }
         let now = self.now;
         hand(&mut self.members[number].machine, now);
-        while let Some(effect) = self.members[number].machine.poll() {
+        while let Some(effect) = self.members[number].machine.poll_working(now) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.members[number].machine.worked(now, ticket);
-                }
                 Effect::Send(link, say) => self.say(number, link.0, say),
                 Effect::Upload { role, .. } => panic!("an upload to the {role}"),
                 Effect::Reconnect(_, reason) => panic!("{reason}"),

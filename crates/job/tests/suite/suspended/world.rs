@@ -350,13 +350,8 @@ impl World {
     }
 
     pub(super) fn serve(&mut self) {
-        while let Some(effect) = self.server.poll() {
+        while let Some(effect) = self.server.poll_working(self.now) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.server.worked(self.now, ticket);
-                }
                 Effect::Send(link, say) => {
                     for frame in of_coordinator(say).unwrap() {
                         self.send(link, frame);
