@@ -6,10 +6,12 @@
     python3 tools/mutants.py --list [...]    what there is
     python3 tools/mutants.py --check         only that each one still fits its file and each case has one
 
-A mutant is a small patch, an entry of a file in tools/mutants: the numbered cases whose tests must notice it,
-the file, what the defence is, the text that is there once and the text that takes its place, and the tests
-that must fail, as arguments of `cargo test` or of `pytest` (the entry says which by the first word). The
-patch is applied, the tests are built and run, and the file is put back, also on Ctrl-C.
+A defence has a name in the code, in a comment above its line: `// guard: one-beginning`. A mutant of this
+name, an entry of a file in tools/mutants, is a small patch: the numbered cases whose tests must notice it,
+what the defence is, the text that is taken out, which is the first of its kind after the name, the text that
+takes its place, and the tests that must fail, as arguments of `cargo test` or of `pytest` (the entry says
+which by the first word). White space does not count, so code may move to another file or depth. The patch is
+applied, the tests are built and run, and the file is put back, also on Ctrl-C.
 
 Of each of its cases a test must fail, or reach its time limit, as one does that waits for what no longer
 comes. A mutant that does not build proves nothing, nor does one that crashes the tests, nor a filter that
@@ -20,6 +22,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
+import itertools
 import os
 import re
 import shlex
@@ -46,6 +50,14 @@ OVERDUE = re.compile(r"^test_rust: \S+: over the limit of \d+ s: (.+)$", re.MULT
 CRASHED = re.compile(r"^test_rust: .+: ended by |^test_rust: .+: no test is said to be slow", re.MULTILINE)
 # Seconds for a test: fewer than in `make test`, since some mutants make it wait for ever.
 LIMIT = "120"
+GUARD = re.compile(r"^[ \t]*(?://|#) guard: (.+)$", re.MULTILINE)
+SOURCES = ("crates/**/*.rs", "python/blindsum/**/*.py", "proto/*.proto")
+# Lines from the name of a defence to the text that is taken out.
+REACH = 12
+TOKEN = re.compile(r"\w+|[^\w\s]")
+# What may be between two words: white space, and guards.
+BETWEEN = r"(?:\s|(?://|#) guard: [^\n]*\n)*"
+WORD = re.compile(r"\w")
 FUNCTION = re.compile(r"^\s*(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?(?:fn|def) (\w+)")
 
 
@@ -53,11 +65,10 @@ FUNCTION = re.compile(r"^\s*(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?(?:fn|d
 class Mutant:
     """A patch that takes a defence out."""
 
+    # As in the code.
     name: str
     # Whose tests must notice.
     cases: tuple[int, ...]
-    # From the top of the repository.
-    file: str
     # What is taken out, in a line.
     defence: str
     old: str
@@ -69,24 +80,64 @@ class Mutant:
         """The tests that its arguments select."""
         return Selection.of(self.test).among(all_tests())
 
+    @property
+    def file(self) -> str:
+        """The file with the defence, from the top of the repository."""
+        return guards()[self.name][0]
+
     def fault(self) -> str | None:
         """What keeps the patch from being applied."""
-        path = ROOT / self.file
-        if not path.is_file():
-            return f"there is no {self.file}"
-        found = path.read_text().count(self.old)
-        return None if found == 1 else f"its text is {found} times in {self.file}, must be there once"
+        places = guards().get(self.name, [])
+        if len(places) != 1:
+            where = f" ({', '.join(places)})" if places else ""
+            return f"the code has {len(places)} guards of this name, must have one{where}"
+        return None if self.span() else f"its text is not within {REACH} lines of the guard in {places[0]}"
+
+    def span(self) -> tuple[int, int] | None:
+        """Where the text is that is taken out: from, to."""
+        text = (ROOT / self.file).read_text()
+        start = next(found.end() for found in GUARD.finditer(text) if self.name in names_of(found))
+        found = pattern(self.old).search(text, start)
+        if found is None or text.count("\n", start, found.start()) > REACH:
+            return None
+        return found.span()
 
     def place(self) -> tuple[str, str]:
         """The function that the patch is in, and the first line of the code that it changes."""
+        span = self.span()
+        assert span is not None
         text = (ROOT / self.file).read_text()
-        before = text[: text.index(self.old)].splitlines()
-        old, new = self.old.splitlines(), self.new.splitlines()
-        changed = next((line for line, other in zip(old, new, strict=False) if line != other), None)
-        line = old[len(new)] if changed is None and len(old) > len(new) else changed or old[0]
-        upto = before + old[: old.index(line) + 1]
-        names = (found[1] for at in reversed(upto) if (found := FUNCTION.match(at)))
+        before = text[: span[0]].splitlines()
+        line = text[text.rfind("\n", 0, span[0]) + 1 :].splitlines()[0]
+        names = (found[1] for at in reversed([*before, line]) if (found := FUNCTION.match(at)))
         return next(names, ""), line.strip()
+
+
+def names_of(guard: re.Match[str]) -> list[str]:
+    """The names in a comment with guards."""
+    return [name.strip() for name in guard[1].split(",")]
+
+
+@functools.cache
+def guards() -> dict[str, list[str]]:
+    """The files in which each guard is named."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(path for glob in SOURCES for path in ROOT.glob(glob)):
+        for guard in GUARD.finditer(path.read_text()):
+            for name in names_of(guard):
+                found.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    return found
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """What finds a text of code, with any white space and guards between its words."""
+    words = TOKEN.findall(text)
+    found = re.escape(words[0])
+    for before, word in itertools.pairwise(words):
+        is_apart = WORD.match(before) and WORD.match(word)
+        found += (r"(?=\W)" if is_apart else "") + BETWEEN + re.escape(word)
+    whole = (r"(?<!\w)" if WORD.match(words[0]) else "", r"(?!\w)" if WORD.match(words[-1]) else "")
+    return re.compile(whole[0] + found + whole[1])
 
 
 def mutants() -> list[Mutant]:
@@ -114,6 +165,8 @@ def check(every: list[Mutant], tests: dict[int, set[tuple[str, str]]]) -> list[s
             if not any(shows(test, tests.get(case, set())) for test in selected):
                 wrong.append(f"{mutant.name}: no test of case {case} is selected by {mutant.test}")
     names = [mutant.name for mutant in every]
+    unused = sorted(set(guards()) - set(names))
+    wrong += [f"guard {name} in {', '.join(guards()[name])}: no mutant has this name" for name in unused]
     wrong += [f"{name}: two mutants have this name" for name in sorted(set(names)) if names.count(name) > 1]
     covered = {case for mutant in every for case in mutant.cases}
     wrong += [f"case {case} has tests and no mutant" for case in sorted(cases - covered - set(EXCEPTIONS))]
@@ -131,10 +184,12 @@ def shows(test: Test, of_case: set[tuple[str, str]]) -> bool:
 @contextlib.contextmanager
 def applied(mutant: Mutant) -> Iterator[None]:
     """The file with the patch, as long as the block runs."""
-    path = ROOT / mutant.file
+    path, span = ROOT / mutant.file, mutant.span()
+    assert span is not None
     original = path.read_bytes()
+    text = original.decode()
     try:
-        path.write_text(original.decode().replace(mutant.old, mutant.new))
+        path.write_text(text[: span[0]] + mutant.new + text[span[1] :])
         yield
     finally:
         path.write_bytes(original)

@@ -34,6 +34,8 @@ class Module:
     globs: list[list[str]] = field(default_factory=list)
     # Paths of one name may mean what a glob lets in.
     paths: list[list[str]] = field(default_factory=list)
+    # Of each `impl`: the path of its type, the methods that it defines, and those that it calls on itself.
+    methods: list[tuple[list[str], set[str], set[str]]] = field(default_factory=list)
 
     def everything(self) -> Iterator[Module]:
         """It and all below it."""
@@ -127,6 +129,8 @@ def read(words: list[str], module: Module, folder: Path) -> None:
             note_imports(words[at + 1 : end], module)
             at = end
         else:
+            if depth == 0 and word == "impl":
+                note_methods(words, at + 1, module)
             depth += (word in BRACKETS) - (word in BRACKETS.values())
             if depth == 0 and ITEM.fullmatch(word):
                 module.items.add(after[1] if after[0] == "!" else after[0])
@@ -140,6 +144,42 @@ def read(words: list[str], module: Module, folder: Path) -> None:
                     module.paths.append(words[at:end:2])
                 at = end - 1
         at += 1
+
+
+def note_methods(words: list[str], at: int, module: Module) -> None:
+    """Note the methods of the `impl` whose head begins here, and those that they call on `self`."""
+    at = after_generics(words, at)
+    start = words.index("{", at)
+    head = words[at:start]
+    head = head[: head.index("where")] if "where" in head else head
+    # A trait may have a `for<'a>` of its own, which comes before or inside its angle brackets.
+    fors = [place for place, word in enumerate(head) if word == "for" and head[place + 1] != "<"]
+    head = head[fors[-1] + 1 :] if fors else head
+    path = [word for word in head[: head.index("<") if "<" in head else None] if NAME.fullmatch(word)]
+    defined, called, depth, end = set(), set(), 0, closed(words, start)
+    place = start + 1
+    while place < end:
+        match words[place : place + 4]:
+            case ["#", "[", *_]:
+                place = end_of_attribute(words, place + 1)
+            case ["fn", name, *_] if depth == 0:
+                defined.add(name)
+            case ["self", ".", name, "(" | "::"] | ["Self", "::", name, "(" | ")" | ","]:
+                called.add(name)
+            case _:
+                depth += (words[place] in BRACKETS) - (words[place] in BRACKETS.values())
+        place += 1
+    if path:
+        module.methods.append((path, defined, called))
+
+
+def after_generics(words: list[str], at: int) -> int:
+    """Where the angle brackets end that may open here."""
+    depth = 0
+    while depth or words[at] == "<":
+        depth += (words[at] == "<") - (words[at] == ">")
+        at += 1
+    return at
 
 
 def end_of_attribute(words: list[str], at: int) -> int:

@@ -155,6 +155,7 @@ def _flat_integers(array: NDArray[Any], bits: int, what: str) -> IntegerVector:
 
 def _flat(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """The elements in C order, in aligned memory; a copy only where one is needed."""
+    # guard: arrays-in-c-order
     flat = np.ascontiguousarray(array, dtype=dtype).reshape(-1)
     # What is contiguous is not copied above, wherever it begins.
     return flat if flat.flags.aligned else flat.copy()

@@ -139,6 +139,7 @@ def _entry(path: str, number: int, line: bytes, prev: str) -> dict[str, Any]:
         raise wrong("is no entry, with event and time")
     if entry.get("seq") != number:
         raise wrong(f"has the number {entry.get('seq')!r}")
+    # guard: python-verifies-the-trail-too
     if entry.get("prev") != prev:
         raise wrong("does not have the hash of the line before")
     return entry

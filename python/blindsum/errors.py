@@ -19,6 +19,7 @@ class Portable(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Say how pickle and copy make it again: without ``__init__``, from its arguments and attributes."""
+        # guard: errors-come-back-from-workers
         return self._made_again, self.args, self.__dict__ or None
 
     @classmethod

@@ -49,6 +49,7 @@ def read(path: str | os.PathLike[str]) -> str:
 
 def printable(text: str) -> str:
     """A text that does nothing to a terminal: control characters and those without a shape become escapes."""
+    # guard: a-terminal-shows-reasons
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 

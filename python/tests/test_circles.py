@@ -126,3 +126,39 @@ def test_a_file_beside_a_folder_does_not_name_what_names_it(found):
     }
     ties = "deep -> error.rs: Error (mod.rs, error.rs)", "error.rs -> deep: Broken (error.rs, rule.rs)"
     assert found(files) == [["a circle of deep, error.rs", *ties]]
+
+
+OBJECT = {"lib.rs": "mod a;\nmod b;\npub struct Object;\n"}
+ROUND = {
+    "a.rs": "use super::Object;\nimpl Object { fn a(&mut self) { self.b() } }\n",
+    "b.rs": "use super::Object;\nimpl<T> Into<T> for Object { fn b(&self) { if true { self.a(); } } }\n",
+}
+TIES = "a.rs -> b.rs: Object::b", "b.rs -> a.rs: Object::a"
+
+
+def test_methods_of_one_object_that_call_each_other_are_a_circle_of_their_files(found):
+    assert found(OBJECT | ROUND) == [["a circle of a.rs, b.rs", *TIES]]
+
+
+@pytest.mark.parametrize(
+    "b",
+    [
+        "impl super::Object { fn b(&self) {} }",
+        "impl super::Object { fn b(&self) { self.other.a(); other.a(); a() } }",
+        "impl super::Object { fn b(&self) { self.a() } fn a(&self) {} }",
+        "struct Object; impl Object { fn b(&self) { self.a() } }",
+        "impl super::Object { fn b(&self) {}\n#[cfg(test)]\nfn only(&self) { self.a() } }",
+        "impl super::Object { fn b(&self) { self.top() } }",
+    ],
+    ids=["nothing", "of another", "its own", "another type", "tests", "of the module above"],
+)
+def test_methods_that_go_one_way_are_no_circle(found, b):
+    top = {"lib.rs": OBJECT["lib.rs"] + "impl Object { fn top(&self) { self.a() } }\n"}
+    assert found(OBJECT | ROUND | top | {"b.rs": b}) == []
+
+
+def test_a_circle_that_is_known_may_have_no_further_file(found, tmp_path):
+    assert found(OBJECT | ROUND) != []
+    assert problems(tmp_path, {".": "a b"}) == []
+    assert problems(tmp_path, {".": "a"}) == [["a circle of a.rs, b.rs", *TIES]]
+    assert problems(tmp_path, {".": "a b c"}) == [["c is in no circle: take it out of TANGLED"]]

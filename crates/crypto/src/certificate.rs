@@ -232,6 +232,7 @@ impl Trusted {
     ) -> Result<CertifiedParty, CertificateError> {
         let digest = kdf::hash("certificate", &[certificate]);
         let lock = || self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        // guard: members-of-the-ca
         if let Some(known) = lock().get(&digest) {
             let in_time = known.not_before <= now && now <= known.not_after;
             if in_time && now < self.lists_valid_until {
@@ -289,10 +290,12 @@ impl Trusted {
             between,
             UnixTime::since_unix_epoch(std::time::Duration::from_secs(now)),
             usage,
+            // guard: revoked-members
             revocation(&lists),
             None,
         );
         verified.map_err(|error| certificate_error(error, role))?;
+        // guard: roles-are-asked-of-certificates, roles-are-asked-of-parties
         role.check(&der)
     }
 }

@@ -47,7 +47,9 @@ pub fn derive32(
     parts: &[&[u8]],
 ) -> Secret<32> {
     let mut info = Vec::with_capacity(96);
+    // guard: labels-separate
     put_label(&mut info, label);
+    // guard: a-key-for-each-round
     info.extend_from_slice(&context.0);
     for part in parts {
         let length =

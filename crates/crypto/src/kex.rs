@@ -51,6 +51,7 @@ impl PublicKey {
             bytes: [0; 33],
         };
         match key.bytes.get_mut(..bytes.len()) {
+            // guard: keys-of-their-length
             Some(place) if bytes.len() == suite.public_key_len() => place.copy_from_slice(bytes),
             _ => return Err(wrong_length),
         }
@@ -58,6 +59,7 @@ impl PublicKey {
             Suite::X25519 => check_x25519(bytes)?,
             Suite::P256 => {
                 let parsed = agreement::ParsedPublicKey::try_from(key.unparsed());
+                // guard: keys-on-the-curve
                 parsed.map_err(|_| CryptoError::KeyOffCurve)?;
             }
         }
@@ -109,9 +111,11 @@ fn check_x25519(bytes: &[u8]) -> Result<(), CryptoError> {
     ];
     const P_MINUS_ONE: &[u8; 32] = LOW_ORDER[4];
     // Little-endian numbers compare from their last byte on.
+    // guard: keys-have-one-encoding
     if bytes.iter().rev().gt(P_MINUS_ONE.iter().rev()) {
         return Err(CryptoError::KeyNotCanonical);
     }
+    // guard: keys-of-low-order
     if LOW_ORDER.iter().any(|point| bytes == *point) {
         return Err(CryptoError::KeyLowOrder);
     }

@@ -65,6 +65,7 @@ pub fn seal_key(
     to: u32,
     purpose: &str,
 ) -> SealKey {
+    // guard: a-key-for-each-direction
     let parts: [&[u8]; 3] = [&from.to_be_bytes(), &to.to_be_bytes(), purpose.as_bytes()];
     SealKey(shared.derive(context, "share", &parts))
 }
@@ -76,6 +77,7 @@ impl SealKey {
     /// # Panics
     ///
     /// If `plaintext` is longer than AES-GCM allows (64 GiB).
+    // guard: a-seal-key-is-used-up
     pub fn seal(self, header: &[u8], plaintext: &[u8]) -> Vec<u8> {
         let mut sealed = Vec::with_capacity(plaintext.len() + SEAL_OVERHEAD);
         sealed.extend_from_slice(plaintext);
@@ -101,6 +103,7 @@ impl SealKey {
     /// [`CryptoError::SealedLength`] if it is too short, [`CryptoError::Open`] if key, header or a bit
     /// of the message differ.
     pub fn open(self, header: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
+        // guard: headers-are-authenticated
         open(self.0, header, sealed, SEAL_OVERHEAD)
     }
 
@@ -154,6 +157,7 @@ impl StorageKey {
     /// If `plaintext` is longer than AES-GCM allows (64 GiB).
     pub fn seal(&self, header: &[u8], plaintext: &[u8], rng: &mut dyn CryptoRng) -> Vec<u8> {
         let mut salt = [0; 32];
+        // guard: snapshots-are-salted
         rng.fill_bytes(&mut salt);
         let mut sealed = Vec::with_capacity(plaintext.len() + STORAGE_OVERHEAD);
         sealed.extend_from_slice(&salt);
@@ -183,6 +187,7 @@ impl StorageKey {
     }
 
     fn snapshot_key(&self, salt: [u8; 32]) -> Secret<32> {
+        // guard: snapshots-have-a-salt-in-a-thousand-rounds
         kdf::derive32(&self.0, &Context(salt), "snapshot", &[])
     }
 }
@@ -196,6 +201,7 @@ fn seal_from(start: usize, key: Secret<32>, header: &[u8], message: &mut Vec<u8>
 /// Encrypts `message` in place and gives the tag.
 fn encrypt(key: Secret<32>, header: &[u8], message: &mut [u8]) -> Tag {
     #[cfg(any(test, feature = "audit"))]
+    // guard: the-audit-looks
     crate::audit::record(key.expose(), &NONCE);
     let nonce = Nonce::assume_unique_for_key(NONCE);
     aes_256_gcm(&key)

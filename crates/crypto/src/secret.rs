@@ -25,6 +25,7 @@ use crate::CryptoError;
 /// let secret = blindsum_crypto::secret::Secret::from([7u8; 32]);
 /// let copy = secret.clone(); // nor copied
 /// ```
+// guard: secrets-are-wiped, secrets-are-not-printed
 #[derive(ZeroizeOnDrop)]
 pub struct Secret<const N: usize>(Box<[u8; N]>);
 

@@ -64,6 +64,7 @@ impl Role {
             .extended_key_usage()
             .map_err(|e| malformed(e.to_string()))?;
         let usage = parsed.key_usage().map_err(|e| malformed(e.to_string()))?;
+        // guard: a-usage-is-stated
         let only = extended.is_some_and(|extended| {
             let usage = extended.value;
             let others = usage.any
@@ -73,19 +74,23 @@ impl Role {
                 || usage.ocsp_signing;
             let own = match &usage.other[..] {
                 [] => Some(false),
+                // guard: only-our-usage-makes-an-operator
                 [own] => is_operator(own.as_bytes()).then_some(true),
                 _ => None,
             };
             let found = (usage.client_auth, usage.server_auth, own);
             let expected = match self {
+                // guard: not-both-roles, an-operator-is-no-party
                 Role::Party => (true, false, Some(false)),
                 Role::Coordinator => (false, true, Some(false)),
                 Role::Server => (true, true, Some(false)),
                 Role::Operator => (true, false, Some(true)),
             };
+            // guard: one-role-and-nothing-else
             !others && found == expected
         });
         let signs = usage
+            // guard: key-usage-is-stated, keys-that-sign, keys-that-sign-no-certificates
             .is_some_and(|usage| usage.value.digital_signature() && !usage.value.key_cert_sign());
         match only && signs {
             true => Ok(()),

@@ -7,6 +7,7 @@ impl Encoding {
     /// The rules of the bounds.
     pub(crate) fn check_bounds(&self) -> Result<(), EncodeError> {
         match self.kind() {
+            // guard: fixed-point-does-not-wrap
             Kind::Fixed64 => self.check_fixed64(),
             Kind::Quantised { .. } => self.check_max_norm(),
             Kind::Integers { .. } => Ok(()),

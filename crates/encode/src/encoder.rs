@@ -224,6 +224,7 @@ impl RealWords<'_> {
             let (of_run, rest) = lanes.split_at_mut(run.len());
             match rounding {
                 Rounding::Nearest => {
+                    // guard: campaign-sums-are-plain-arithmetic
                     let scale = Scale::nearest(clip, top, self.factor);
                     let values = &values[run];
                     simd::run(Nearest {

@@ -33,6 +33,7 @@ mod lanes;
 mod levels;
 mod max_error;
 mod metric_range;
+mod metric_words;
 mod metrics;
 mod norm;
 mod norm_rule;
@@ -51,18 +52,18 @@ mod values;
 mod weight;
 
 pub use aciq::UpdateHistory;
+pub use clip::ClipSpec;
 pub use encoder::Encoder;
 pub use error::EncodeError;
 pub use integers::IntegerWords;
 pub use metric_range::MetricRange;
-pub use metrics::{MAX_METRICS, MetricLevels, MetricNote, MetricSum, VoidMetric};
+pub use metric_words::MAX_METRICS;
+pub use metrics::{MetricLevels, MetricNote, MetricSum, VoidMetric};
 pub use norm::SquaredNorm;
 pub use reach::Reach;
 pub use reals::{Precision, Reals};
 pub use sparse::{DensitySchedule, Divisor, LeftoverSize, Selection, Sent, SparseMean, Sparsifier};
-pub use spec::{
-    ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, largest_fixed64_clip,
-};
+pub use spec::{Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, largest_fixed64_clip};
 pub use step::{Direction, SecondMoment, ServerStep, StepState};
 pub use update::{Judged, Update};
 pub use values::{EncodeReport, Integers, Real, Values};

@@ -32,6 +32,7 @@ impl MetricRange {
 
     /// The level nearest to a finite value, and whether it was outside of the range.
     pub(crate) fn level(&self, value: f64) -> (u32, bool) {
+        // guard: a-level-is-within-its-range
         let clipped = value.clamp(self.low, self.high);
         let part = (clipped - self.low) / (self.high - self.low);
         let level = (part * f64::from(TOP)).round_ties_even();

@@ -17,12 +17,8 @@
 use blindsum_crypto::Zeroizing;
 use blindsum_math::words::Words;
 
-use crate::metric_range::{LEVEL_BITS, TOP};
-use crate::spec::{Kind, LOW_BITS, ceil_log2};
-use crate::{EncodeError, Encoding, EncodingSpec, MetricRange};
-
-/// Largest number of metrics of a job.
-pub const MAX_METRICS: usize = 64;
+use crate::metric_range::TOP;
+use crate::{EncodeError, Encoding, MetricRange};
 
 /// What became of one metric of a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,22 +92,10 @@ impl MetricSum {
     }
 }
 
-impl EncodingSpec {
-    /// Checks how many metrics there are, and their ranges.
-    pub(crate) fn check_metrics(&self) -> Result<(), EncodeError> {
-        let metrics = self.metrics.len();
-        if metrics > MAX_METRICS {
-            let rule = format!("{metrics} metrics, but there may be at most {MAX_METRICS}");
-            return Err(EncodeError::spec("metrics", rule));
-        }
-        self.metrics.iter().try_for_each(MetricRange::check)
-    }
-}
-
 impl Encoding {
     /// The ranges of the metrics that parties report.
     pub fn metrics(&self) -> &[MetricRange] {
-        &self.metrics
+        self.metrics.ranges()
     }
 
     /// The levels of a party's metrics, of which there is a value or none for each metric of the job.
@@ -193,6 +177,7 @@ impl Encoding {
         }
         let of_metric = |(words, range): (&[u64], &MetricRange)| {
             let (&weight, digits) = words.split_first().unwrap_or((&0, &[]));
+            // guard: metric-weight-within-the-total
             if weight > total_weight {
                 let rule = format!(
                     "weight that reported = {weight} <= total weight = {total_weight} must hold"
@@ -200,13 +185,14 @@ impl Encoding {
                 return Err(VoidMetric { rule });
             }
             let mut levels = 0;
-            for (digit, (&word, bits)) in digits.iter().zip(self.digits()).enumerate() {
+            for (digit, (&word, bits)) in digits.iter().zip(self.metrics.digits()).enumerate() {
                 let most = u128::from(weight) * ((1 << bits) - 1);
+                // guard: metric-digits-within-the-weight
                 if u128::from(word) > most {
                     let rule = format!("digit {digit} = {word} <= {most} must hold");
                     return Err(VoidMetric { rule });
                 }
-                levels += u128::from(word) << (digit as u32 * self.digit_bits());
+                levels += u128::from(word) << (digit as u32 * self.metrics.digit_bits());
             }
             Ok(MetricSum {
                 levels,
@@ -215,52 +201,13 @@ impl Encoding {
                 range: *range,
             })
         };
-        let words = words.chunks(self.words_of_metric());
+        let words = words.chunks(self.metrics.words_of_one());
         Ok(words.zip(self.metrics()).map(of_metric).collect())
-    }
-
-    /// Refuses weights that leave no bit of a word for a level.
-    pub(crate) fn check_digits(&self) -> Result<(), EncodeError> {
-        if self.metrics().is_empty() || self.digit_bits() > 0 {
-            return Ok(());
-        }
-        let (parties, weight) = (self.parties(), self.max_weight());
-        let rule = format!("parties * max_weight = {parties} * {weight} < 2^62 with metrics");
-        Err(EncodeError::spec("parties", rule))
-    }
-
-    /// Bits of a digit of a level, but for the last one, which may have fewer.
-    fn digit_bits(&self) -> u32 {
-        let weights = self.parties() as u128 * u128::from(self.max_weight());
-        let bits = match self.kind() {
-            // Words are signed: protocols add half of the range to each.
-            Kind::Fixed64 => 63_u32.saturating_sub(ceil_log2(weights)),
-            // Where words are proved to be levels, digits are proved as well.
-            Kind::Quantised { bits, rounding, .. } => (rounding.last_level(bits) + 1).ilog2(),
-            Kind::Integers { bits, split: false } => bits,
-            Kind::Integers { split: true, .. } => LOW_BITS,
-        };
-        LEVEL_BITS.min(bits)
-    }
-
-    /// The bits of every digit of a level.
-    fn digits(&self) -> impl Iterator<Item = u32> + use<> {
-        let bits = self.digit_bits();
-        let digits = LEVEL_BITS.div_ceil(bits);
-        (0..digits).map(move |digit| bits.min(LEVEL_BITS - digit * bits))
-    }
-
-    /// Words that one metric takes.
-    fn words_of_metric(&self) -> usize {
-        1 + LEVEL_BITS.div_ceil(self.digit_bits()) as usize
     }
 
     /// Words that all metrics take together.
     pub fn metric_words(&self) -> usize {
-        match self.metrics().len() {
-            0 => 0,
-            metrics => metrics * self.words_of_metric(),
-        }
+        self.metrics.words()
     }
 
     /// Adds the words of a party's metrics to those behind the coordinates. All are missing where there are no levels.
@@ -271,7 +218,7 @@ impl Encoding {
             let weight = weight * u64::from(level.is_some());
             let mut rest = u64::from(level.unwrap_or_default());
             tail.push(weight);
-            for bits in self.digits() {
+            for bits in self.metrics.digits() {
                 tail.push(weight * (rest & ((1 << bits) - 1)));
                 rest >>= bits;
             }

@@ -44,6 +44,7 @@ impl Encoding {
             NormRule::Clip => Some(self.widest_clip()),
             NormRule::Sent(max_norm) => {
                 let off = (self.dim() as f64 + f64::powi(2.0, 17)) * f64::powi(2.0, -57);
+                // guard: rounding-does-not-lift-a-norm-above-its-bound
                 Some(max_norm * (1.0 - off) - self.rounding_norm())
             }
         }

@@ -4,37 +4,10 @@ use std::ops::Range;
 
 use blindsum_math::words::Width;
 
-use crate::clip::{CLIP_RANGE, MARKS, NARROWEST, check_clip};
+use crate::clip::{CLIP_RANGE, ClipSpec, MARKS, NARROWEST, check_clip};
+use crate::metric_words::MetricWords;
 use crate::norm_rule::NormRule;
 use crate::{EncodeError, MetricRange};
-
-/// How values are clipped. Every party does the same, so that the influence of one party on the sum is bounded.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ClipSpec {
-    /// Every coordinate is clamped to `[-c, c]`; `c` is this number, or that of the coordinate's tensor
-    /// where tensors are listed.
-    Tensor(f64),
-    /// The whole vector is scaled down to an L2 norm of at most this number. Quantisation comes after
-    /// scaling and may lift the norm again, by at most [`Encoding::max_error`] a coordinate.
-    L2(f64),
-    /// The vector is scaled down and then every coordinate clamped to `[-clip, clip]`, so that what is sent never has a
-    /// norm above `max_norm`: [`Encoding::norm_bound`] leaves room for rounding.
-    Sent {
-        /// Bound on the absolute value of a coordinate.
-        clip: f64,
-        /// Bound on the L2 norm of the words, decoded.
-        max_norm: f64,
-    },
-}
-
-impl ClipSpec {
-    /// The bound of a coordinate or, for [`ClipSpec::L2`], of the norm.
-    pub fn clip(self) -> f64 {
-        match self {
-            Self::Tensor(clip) | Self::L2(clip) | Self::Sent { clip, .. } => clip,
-        }
-    }
-}
 
 /// How a scaled value becomes an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +88,7 @@ pub struct Encoding {
     pub(crate) runs: Vec<Run>,
     /// The tensors that vectors tell the reach of: all of the job, or none.
     reach_tensors: usize,
-    pub(crate) metrics: Vec<MetricRange>,
+    pub(crate) metrics: MetricWords,
 }
 
 /// The form of a word.
@@ -140,6 +113,18 @@ impl Kind {
         match self {
             Self::Quantised { norm, .. } => norm,
             Self::Fixed64 | Self::Integers { .. } => NormRule::Free,
+        }
+    }
+
+    /// Bits of a word that a digit of a metric may have, where the weights of all parties add up to so much.
+    fn metric_bits(self, weights: u128) -> u32 {
+        match self {
+            // Words are signed: protocols add half of the range to each.
+            Self::Fixed64 => 63_u32.saturating_sub(ceil_log2(weights)),
+            // Where words are proved to be levels, digits are proved as well.
+            Self::Quantised { bits, rounding, .. } => (rounding.last_level(bits) + 1).ilog2(),
+            Self::Integers { bits, split: false } => bits,
+            Self::Integers { split: true, .. } => LOW_BITS,
         }
     }
 }
@@ -232,7 +217,8 @@ impl EncodingSpec {
             }
         };
         let runs = self.runs(kind, clip)?;
-        self.check_metrics()?;
+        let weights = self.parties as u128 * u128::from(self.max_weight);
+        let metrics = MetricWords::new(&self.metrics, kind.metric_bits(weights))?;
         let encoding = Encoding {
             reach_tensors: self.reach_tensors(kind, &runs)?,
             runs,
@@ -240,11 +226,13 @@ impl EncodingSpec {
             kind,
             max_weight: self.max_weight,
             parties: self.parties,
-            metrics: self.metrics.clone(),
+            metrics,
             width: Width::new(width).map_err(|e| EncodeError::spec("bits", e.to_string()))?,
         };
         encoding.check_bounds()?;
-        encoding.check_digits()?;
+        encoding
+            .metrics
+            .check_digits(self.parties, self.max_weight)?;
         Ok(encoding)
     }
 
@@ -257,11 +245,13 @@ impl EncodingSpec {
             ));
         }
         let weight = self.max_weight;
+        // guard: weights-are-exact
         if u128::from(weight) * ((1 << bits) - 1) >= 1 << 52 {
             let rule =
                 format!("max_weight * (2^bits - 1) = {weight} * (2^{bits} - 1) < 2^52 must hold");
             return Err(EncodeError::spec("max_weight", rule));
         }
+        // guard: words-hold-the-largest-sum
         let width = bits + ceil_log2(self.parties as u128 * u128::from(weight));
         if width > 64 {
             let rule = format!(
@@ -382,7 +372,7 @@ impl Encoding {
     /// With `max_weight = 1` the total weight is the number of survivors, and no word is spent on it.
     pub fn lanes(&self) -> usize {
         let weight = usize::from(self.has_weight_word());
-        self.coordinate_lanes() + weight + self.reach_words() + self.metric_words()
+        self.coordinate_lanes() + weight + self.reach_words() + self.metrics.words()
     }
 
     /// Words that tell how far tensors go.

@@ -133,6 +133,7 @@ impl ServerStep {
     ) -> Result<StepState, EncodeError> {
         let one = dim.saturating_mul(precision.bytes());
         let (got, expected) = (bytes.len(), one.saturating_mul(self.vectors()));
+        // guard: states-of-steps-are-of-the-model
         if got != expected {
             return Err(wrong(format!("{got} bytes, must be {expected}")));
         }
@@ -140,10 +141,12 @@ impl ServerStep {
         let read = parts.filter_map(|part| Reals::from_bytes(precision, part));
         let vectors: Vec<Reals> = read.collect();
         for vector in &vectors {
+            // guard: states-of-steps-are-finite
             let checked = vector.check_finite();
             checked.map_err(|error| wrong(error.to_string()))?;
         }
         if let Some(second) = vectors.get(1)
+            // guard: second-moments-are-squares
             && let Some(index) = second.iter().position(|number| number < 0.0)
         {
             let rule = format!("the second moment of coordinate {index} must be >= 0");

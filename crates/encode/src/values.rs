@@ -188,6 +188,7 @@ fn judge_reals<R: Real>(
                 factor,
                 clip,
             });
+            // guard: finite-numbers-only-in-rounds
             if !all_finite {
                 let bad = values.iter().position(|value| !value.to_f64().is_finite());
                 let index = first + bad.unwrap_or(0);
@@ -249,6 +250,7 @@ impl<R: Real> Kernel for Judge<'_, R> {
         let mut outside = 0_u64;
         for value in self.values {
             let magnitude = value.to_f64().abs();
+            // guard: finite-numbers-only
             not_finite += u64::from(!magnitude.is_finite());
             outside += u64::from(magnitude * self.factor > self.clip);
         }

@@ -69,6 +69,7 @@ impl Assembly {
     /// # Errors
     /// [`ChunkError::TooLarge`], [`ChunkError::Empty`].
     pub fn begin(total: u64, limit: u64) -> Result<Self, ChunkError> {
+        // guard: chunks-within-the-limit
         if total > limit || usize::try_from(total).is_err() {
             return Err(ChunkError::TooLarge { total, limit });
         }
@@ -101,6 +102,7 @@ impl Assembly {
     /// A piece that is out of place. The message is lost then.
     pub fn push(mut self, offset: u64, total: u64, data: Bytes) -> Result<Pushed, ChunkError> {
         let expected = self.buffer.len() as u64;
+        // guard: chunks-in-their-place
         if offset != expected {
             return Err(ChunkError::Offset { offset, expected });
         }
@@ -109,6 +111,7 @@ impl Assembly {
             return Err(ChunkError::Total { total, expected });
         }
         let left = (self.total - expected).min(CHUNK as u64) as usize;
+        // guard: chunks-of-their-length
         if data.len() != left {
             let (length, expected) = (data.len(), left);
             return Err(ChunkError::Length { length, expected });

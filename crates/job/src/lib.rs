@@ -1,6 +1,6 @@
 //! What a party and a coordinator do in a job, in rounds and between them, as state machines.
 //!
-//! A machine gets [inputs](actor) one by one: a frame, a request of its caller, the passing of time. It gives out
+//! A machine gets [inputs](machine) one by one: a frame, a request of its caller, the passing of time. It gives out
 //! effects: send, compute, write to disk, tell the caller. It has no socket, no clock, no thread and no randomness of
 //! its own, so a network, a simulator and another program's transport drive the same code.
 //!
@@ -13,7 +13,6 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)
 )]
 
-pub mod actor;
 pub mod calls;
 pub mod chunks;
 mod closed;
@@ -23,6 +22,7 @@ mod falling;
 pub mod follower;
 pub mod frames;
 mod loss;
+pub mod machine;
 pub mod membership;
 mod model;
 pub mod orders;
@@ -142,6 +142,7 @@ pub(crate) fn plain_text(text: &str, most: usize) -> String {
 
 /// Appends a character, or its number if a terminal would act on it.
 fn push_shown(shown: &mut String, character: char) {
+    // guard: foreign-text-is-escaped
     match acts(character) {
         true => shown.extend(character.escape_unicode()),
         false => shown.push(character),

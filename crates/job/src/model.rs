@@ -173,6 +173,7 @@ impl Model {
             Err(rule) => return refused(format!("model version {version}: {rule}")),
         };
         let model = Self::with(version, values, carried);
+        // guard: a-model-of-its-hash
         match model.hash == expected {
             true => Ok(model),
             false => refused(format!(
@@ -335,6 +336,7 @@ impl Model {
         let round = round.after_sums(self.version);
         match &self.carried.history {
             None => Ok(round),
+            // guard: campaign-bounds-follow-the-model
             Some(history) => round.with_clips(&history.clips()),
         }
     }

@@ -33,6 +33,7 @@ use crate::party::Groups;
 pub const MAX_RELEASES: usize = 16;
 
 /// Honest parties that a difference of two results must have at least.
+// guard: survivors-differ-by-the-corrupt-and-two-more
 const MIN_HONEST: usize = 2;
 
 /// The survivors of a result that servers began to open.
@@ -113,6 +114,7 @@ impl Rule {
         let repetitions_tell = match &spec.protocol {
             ProtocolChoice::Mpc3(options) => {
                 let adds = matches!(options.rule, RuleName::FedAvg | RuleName::Weighted);
+                // guard: repetitions-of-what-is-no-mean-are-counted
                 !adds || options.noise > 0.0
             }
             _ => true,
@@ -133,6 +135,7 @@ pub fn compare(known: &[Release], survivors: &BTreeSet<String>, rule: Rule) -> R
         bound,
         repetitions_tell,
     } = rule;
+    // guard: results-of-a-model-are-counted
     let is_full = known.len() >= MAX_RELEASES;
     let is_repeated = known.iter().any(|release| release.survivors == *survivors);
     if is_repeated && !(is_full && repetitions_tell) {
@@ -149,7 +152,9 @@ pub fn compare(known: &[Release], survivors: &BTreeSet<String>, rule: Rule) -> R
     let sets: BTreeSet<&BTreeSet<String>> = known.iter().map(|known| &known.survivors).collect();
     let is_near = match sets.len() {
         _ if is_full => true,
+        // guard: near-survivors-are-refused
         1 => differ.len() < bound,
+        // guard: three-results-together-tell-no-party
         _ => smallest_group(sets.into_iter().chain([survivors])) < bound,
     };
     match is_near {
@@ -260,6 +265,7 @@ impl Releases {
         others.drain(..others.len().saturating_sub(room));
         let all: Vec<Release> = others
             .into_iter()
+            // guard: releases-of-the-model-are-kept
             .chain(of_model)
             .chain([release])
             .collect();

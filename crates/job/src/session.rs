@@ -130,6 +130,7 @@ impl Session {
                 let (hello, peer) = (self.hello(frame)?, self.peer.clone());
                 Ok(Heard::Input(Input::Connected { link, peer, hello }))
             }
+            // guard: nothing-piles-up-before-the-welcome
             Standing::Asks(waiting) if waiting.len() >= MOST_WAITING => {
                 Err(bad_frame("it goes on without waiting for its Welcome"))
             }
@@ -183,6 +184,7 @@ impl Session {
             self.forget();
             return Ok(Heard::Nothing);
         };
+        // guard: answers-a-few-times, equal-answers-are-quiet
         if self.answered == (place, MOST_REPEATS) {
             return Err(bad_frame(format!(
                 "the answer to round {round}, stage {stage} came {MOST_REPEATS} times already"

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use crate::actor::{Actor, Hand, Now, Task};
+use crate::machine::{Hand, Machine, Now};
 
 /// When tests take place, in seconds since 1970-01-01 UTC.
 pub const NOW: u64 = 1_800_000_000;
@@ -15,32 +15,13 @@ pub fn rng(seed: u8) -> ChaCha20Rng {
 
 /// What comes of code that has only tasks done.
 pub fn run<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
-    code: impl FnOnce(Hand<(), Effect<T>>) -> F,
+    code: impl FnOnce(Hand<(), T>) -> F,
 ) -> T {
     let now = Now::default();
-    let mut actor = Actor::start([0; 32], now, |hand: Hand<(), Effect<T>>| {
+    let mut machine = Machine::start([0; 32], now, (), |hand: Hand<(), T>| {
         let (said, code) = (hand.clone(), code(hand));
-        async move { said.say(Effect::Done(code.await)) }
+        async move { said.say(code.await) }
     });
-    loop {
-        match actor.poll().expect("the code ends or has a task done") {
-            Effect::Done(done) => return done,
-            Effect::Work(task) => {
-                let ticket = task.ticket;
-                task.run();
-                actor.worked(now, ticket);
-            }
-        }
-    }
-}
-
-pub enum Effect<T> {
-    Work(Task),
-    Done(T),
-}
-
-impl<T> From<Task> for Effect<T> {
-    fn from(task: Task) -> Self {
-        Self::Work(task)
-    }
+    let done = machine.poll_working(now);
+    done.expect("the code ends or has a task done")
 }

@@ -43,6 +43,7 @@ impl<R: Ring> Mpc<R> {
         let from_next = self.pass_back(to_previous).await?;
         let next = from_bytes(x.width(), &from_next).map_err(|error| self.end(error))?;
         let z = Bits::new(x.width(), own, next);
+        // guard: ands-are-verified
         self.ledger.add_and(x, y, &z);
         Ok(z)
     }

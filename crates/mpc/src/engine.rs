@@ -85,6 +85,7 @@ impl<R: Ring> Mpc<R> {
     /// was shown must not go further: what others say of values that are not the same shows what they are.
     pub(crate) async fn exchange(&self, say: Say) -> Result<Heard, MpcError> {
         let heard = self.line.exchange(say).await?;
+        // guard: marks-are-compared-in-each-round
         if let Some(from) = heard.differs {
             self.accuse("opened values", from)?;
         }
@@ -123,6 +124,7 @@ impl<R: Ring> Mpc<R> {
 
     /// Ends the computation: whatever is asked of this server from now on fails.
     pub(crate) fn end(&self, error: MpcError) -> MpcError {
+        // guard: an-error-ends-it
         self.line.end();
         error
     }

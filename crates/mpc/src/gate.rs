@@ -23,6 +23,7 @@ use crate::{Bits, Mpc, MpcError, Ring, Shares, Vectors};
 pub const DIRECTION_BITS: u32 = 26;
 
 /// β for a direction, which is at least 6 times as long as an honest one.
+// guard: the-norm-of-a-direction-is-below-2-32
 const BETA_OF_DIRECTION: u64 = 1 << (DIRECTION_BITS + 3);
 
 /// How long vectors may be, and the public coin that the rows are drawn from.
@@ -100,6 +101,7 @@ impl<R: Ring> Mpc<R> {
         }
         let beside = self.branch();
         let w = project::<R>(all, gate.coin);
+        // guard: both-ends-of-a-range-are-compared
         let both = Shares::concat(&[&w, &w.times(R::of_signed(-1))]);
         let mut betas = vec![R::of(gate.beta()); vectors.count()];
         betas.resize(count, R::of(BETA_OF_DIRECTION));
@@ -107,6 +109,7 @@ impl<R: Ring> Mpc<R> {
         let room = both.plus(&Shares::public(self.me, &betas))?;
         let outside = beside.sign(&room, 64).await?.in_rows(count);
         let outside = beside.any(outside).await?;
+        // guard: gates-are-verified
         beside.verify().await?;
         let outside = beside.reveal_bits(&outside).await?;
         let passes = |place: usize| {
@@ -128,8 +131,10 @@ impl<R: Ring> Mpc<R> {
         length: usize,
     ) -> Result<Bits, MpcError> {
         let [least, most] = norms_of_directions(length).map(|norm| norm * norm);
+        // guard: directions-are-not-too-short
         let above = squared.plus_public(self.me, R::of(least.wrapping_neg()));
         let below = squared.times(R::of_signed(-1));
+        // guard: directions-are-not-too-long
         let below = below.plus_public(self.me, R::of(most));
         let outside = self.sign(&Shares::concat(&[&above, &below]), 64).await?;
         self.any(outside.in_rows(1)).await

@@ -22,6 +22,7 @@ pub struct Agreed {
 impl Agreed {
     /// A hash of all of it, and of the bits of the ring.
     pub(crate) fn context(&self, bits: u32) -> Context {
+        // guard: noise-is-that-of-the-survivors
         let parts: [&[u8]; 3] = [&self.round, &self.begun, &bits.to_be_bytes()];
         Context(hash("mpc3/context", &parts))
     }

@@ -283,6 +283,7 @@ impl<T> Script<T> {
                 return Err(length);
             };
             let (body, number) = (body.len(), u32::from_be_bytes(*number));
+            // guard: messages-are-those-of-the-round
             if number != round {
                 let got = number;
                 return Err(MpcError::Round { round, from, got });

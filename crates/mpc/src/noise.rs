@@ -156,6 +156,7 @@ impl NoiseKeys {
             let noise = gaussian.map_or(0, |gaussian| gaussian.number(source));
             match bits {
                 0 => noise,
+                // guard: the-last-bits-of-a-weighted-sum-are-hidden
                 bits => noise + (source.word() >> (64 - bits)) as i64 - (1 << (bits - 1)),
             }
         };

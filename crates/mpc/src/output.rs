@@ -90,6 +90,7 @@ impl<R: Ring> Mpc<R> {
             from_next: next.len(),
         };
         let heard = self.exchange(say).await?;
+        // guard: a-component-of-the-result-is-compared
         if heard.from_next != digest(&heard.from_previous) {
             self.accuse("a component of the result", self.me.previous())?;
         }

@@ -90,6 +90,7 @@ impl<R: Ring> Mpc<R> {
             .minus(&mask.whole)?
             .minus(&offset)?;
         let (x, y, length) = (x.clone(), y.clone(), 1);
+        // guard: truncated-products-are-verified
         self.ledger.add(|| Relation::Dots { x, y, length, z });
         let low: Vec<u64> = opened.into_iter().map(R::low).collect();
         self.rounded(&low, &mask, f).await
@@ -139,6 +140,7 @@ impl<R: Ring> Mpc<R> {
         let top = numbers.at(63 * count..64 * count);
         let (whole, shifted) = (from(0), from(f));
         // Bits above the 64th of a larger ring carry nothing, and must not show anything either.
+        // guard: nothing-shows-above-a-value
         let whole = match R::BYTES > 8 {
             true => whole.plus(&self.random(count).times(above()))?,
             false => whole,

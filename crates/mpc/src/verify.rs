@@ -50,9 +50,12 @@ impl<R: Ring> Mpc<R> {
         .await?;
         let zero = zeros(&pending, &blinds, &challenge, &e, &words);
         // Another e shown to one server hides an error from it; and what it then said of the products would show a factor.
+        // guard: what-verification-opened-is-compared
         self.same_seen("opened values of the verification").await?;
+        // guard: products-are-verified
         self.is_zero(&zero, &challenge).await?;
         // Who hears this from both others knows that they go on: a cheating server knows what the one behind it expects.
+        // guard: nobody-goes-on-alone
         self.same_seen("whether others go on").await?;
         self.ledger.settle();
         Ok(())
@@ -160,14 +163,17 @@ impl<R: Ring> Mpc<R> {
             from_previous: 32,
         };
         let heard = self.exchange(say).await?;
+        // guard: parts-of-a-coin-are-compared
         if heard.from_next != heard.from_previous {
             self.accuse("a part of the challenge", self.me.next())?;
         }
         // In the order of the components, at every server.
         let mut three = [own, next, heard.from_next];
         three.rotate_right(usize::from(self.me.number()));
+        // guard: coins-cannot-be-ground
         let seen = heard.mark.unwrap_or_default();
         let [zero, one, two] = &three;
+        // guard: coins-depend-on-what-was-opened, a-coin-is-drawn-by-all-three
         Ok(hash("mpc/challenge", &[&seen, zero, one, two]))
     }
 

@@ -44,6 +44,7 @@ impl Address {
         let uri: Uri = url
             .parse()
             .map_err(|_| wrong("must be https://HOST:PORT"))?;
+        // guard: https-only
         if uri.scheme_str() != Some("https") {
             return Err(wrong(
                 "must begin with https://: the connection is always TLS",

@@ -21,6 +21,7 @@ mod computing;
 mod connect;
 mod conversation;
 mod counts;
+mod drive;
 mod error;
 mod estimate;
 mod limits;

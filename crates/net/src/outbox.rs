@@ -115,6 +115,7 @@ impl<F: Frames> Outbox<F> {
     /// Drops what is queued, what is being sent, and what waits in the line: this frame is the last one. A receiver that
     /// reads nothing keeps no more in memory than what HTTP/2 has taken already, until its connection is cut.
     pub fn end_now(&self, frame: F) {
+        // guard: ended-streams-keep-nothing
         let _ = self.farewell.try_send(frame);
     }
 }
@@ -158,6 +159,7 @@ pub(crate) async fn send_all<F: Frames>(
         end = sender.queued(queued) => Err(end),
     };
     if let (Ok(_) | Err(SendEnd::TooSlow), Some(waiting)) = (&last, waiting) {
+        // guard: lines-keep-nothing
         waiting.clear();
     }
     match last {

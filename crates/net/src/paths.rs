@@ -10,6 +10,7 @@ use crate::NetError;
 /// [`NetError::Config`] in the field of this name.
 pub(crate) fn check_path(field: &str, path: &Path) -> Result<(), NetError> {
     let text = path.as_os_str().to_string_lossy();
+    // guard: stores-have-names-of-something
     if !text.trim().is_empty() {
         return Ok(());
     }
@@ -31,6 +32,7 @@ pub(crate) fn check_store(path: Option<&Path>) -> Result<(), NetError> {
     let is_special =
         |name: &str| name.starts_with(':') || name.to_ascii_lowercase().starts_with("file:");
     let last = path.file_name().unwrap_or_default();
+    // guard: stores-have-names-of-files
     if is_special(&path.to_string_lossy()) || is_special(&last.to_string_lossy()) {
         let rule = format!(
             "{:?} must be the name of a file, and neither begin with \":\" nor be a URI, as that of a store in memory does: \

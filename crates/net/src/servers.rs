@@ -84,6 +84,7 @@ impl Servers {
             .take(self.count())
             .filter(is_of);
         match (places.next(), places.next()) {
+            // guard: servers-are-told-by-their-host
             (Some(place), None) => Ok(place),
             (None, _) => Err(format!(
                 "the certificate is for {hosts:?}, and none of these is the host of a server"

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use blindsum_job::actor::{Now, Task, Ticket, Time};
+use blindsum_job::machine::{Now, Task, Ticket, Time};
 use rustls::time_provider::TimeProvider;
 use rustls_pki_types::UnixTime;
 use tokio::task::JoinHandle;

@@ -18,6 +18,7 @@ impl Home {
 
     /// Whether this is the process it was made in.
     pub fn is_here(self) -> bool {
+        // guard: a-forked-child-is-a-stranger
         self.0 == std::process::id()
     }
 

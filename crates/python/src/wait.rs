@@ -64,6 +64,7 @@ pub fn patiently<T: Send>(
         if let Some(found) = released(py, || step(left.min(LOOK_EVERY))) {
             return Ok(Some(found));
         }
+        // guard: signals-reach-a-wait
         py.check_signals()?;
         if left.is_zero() {
             return Ok(None);

@@ -354,6 +354,7 @@ fn agrees(setting: &Setting<'_>, outcome: &Outcome, result: RoundSum) -> bool {
     }
     match &outcome.sum {
         Some(_) if !setting.round.job().tells_parties() => result.sum.is_empty(),
+        // guard: results-are-compared-in-the-simulator
         Some(of_server) => *of_server == result.sum,
         None => match setting.found.set(result) {
             Ok(()) => true,

@@ -133,6 +133,7 @@ class Checkpoints:
         arrays: dict[str, Any] = {name: np.frombuffer(part, np.uint8) for name, part in parts.items()}
         record.to_jsonl(self._folder / RECORD)
         beside = self._folder / f".{STATE}"
+        # guard: a-state-is-for-its-owner
         with _private(beside) as file:
             np.savez(file, numbers=np.array(numbers, np.int64), **arrays)
         beside.replace(self._folder / STATE)
@@ -146,6 +147,7 @@ class Checkpoints:
         """Take the folder for this run, and read what is kept of it."""
         assert self._lock is not None
         try:
+            # guard: one-run-for-a-folder
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             rule = f"{self._folder} is used by another run now; wait for its end, or give another folder"
@@ -183,6 +185,7 @@ class Checkpoints:
             rounds = TrainingRecord.from_jsonl(self._folder / RECORD).rounds
             if count > len(rounds):
                 raise ValueError(f"it is of {count} rounds, and {RECORD} has {len(rounds)}")
+            # guard: a-run-goes-on-from-its-state
             self.rounds = rounds[:count]
         except _DAMAGED as error:
             raise self.damaged(error) from error

@@ -323,6 +323,7 @@ def _cell(value: object) -> str:
     # A line is a row: a reason that a party gives may have line breaks.
     text = " ".join(str(value).split())
     # A table program would take it for a formula. Numbers are none.
+    # guard: no-cell-is-a-formula
     return f"'{text}" if text.startswith(_FORMULA) and not isinstance(value, int) else text
 
 

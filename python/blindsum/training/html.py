@@ -37,6 +37,7 @@ class Card:
     def html(self) -> str:
         """The card as part of a ``<dl>``."""
         mood = {None: "", True: " good", False: " bad"}[self.is_good]
+        # guard: small-text-of-a-card-is-text
         small = f'<dd class="small">{escape(self.small)}</dd>' if self.small else ""
         return f'<div><dt>{escape(self.name)}</dt><dd class="big{mood}">{escape(self.big)}</dd>{small}</div>'
 
@@ -77,6 +78,7 @@ def chart(figure: Figure | None, below: str = "") -> str:
     note = paragraph(figure.note)
     image = (
         f'<div class="chart" id="chart-{figure.name}" style="min-height:{figure.height}px" role="group" '
+        # guard: the-label-of-a-chart-is-text
         f'aria-label="{escape(figure.summary)}"></div>'
     )
     return (
@@ -119,6 +121,7 @@ def table(
 def pairs(rows: Iterable[tuple[str, object]]) -> str:
     """Names and values as a table of two columns."""
     lines = "".join(
+        # guard: names-in-pairs-are-text, values-in-pairs-are-text
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>' for name, value in rows
     )
     return _scrolled(f'<table class="pairs"><tbody>{lines}</tbody></table>')

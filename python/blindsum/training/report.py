@@ -75,6 +75,7 @@ def page(record: TrainingRecord, command: str | None = None) -> str:
         "title": escape(f"{record.job}: training run"),
         "kind": escape(KINDS[record.kind]),
         "job": escape(record.job),
+        # guard: the-end-of-a-run-is-text
         "ended": escape(f"Protocol {record.protocol}: {record.ended}."),
         "style": _filled(_file("page.css"), {"dark": _file("dark.css")}),
         "body": body,
@@ -82,6 +83,7 @@ def page(record: TrainingRecord, command: str | None = None) -> str:
             f"Blindsum {_native.__version__}. This file is complete: it loads nothing from elsewhere."
         ),
         # Nothing in a string ends the element that it is in.
+        # guard: data-does-not-end-its-script
         "data": data.replace("<", "\\u003c"),
         "plotly": plotly,
         "script": script,

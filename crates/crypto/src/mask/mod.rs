@@ -68,6 +68,7 @@ pub fn aes_rounds_alone(bytes: usize) -> Option<i64> {
 /// use blindsum_crypto::{mask::MaskSeed, secret::Secret};
 /// let copy = MaskSeed::from(Secret::from([7; 32])).clone();
 /// ```
+// guard: a-mask-seed-is-used-up
 pub struct MaskSeed(Secret<32>);
 
 impl From<Secret<32>> for MaskSeed {

@@ -46,6 +46,7 @@ pub(super) fn apply_portable<L: Lane>(
 ) {
     let mut stream =
         Ctr64BE::from_core(CtrCore::inner_iv_init(cipher, &origin.to_be_bytes().into()));
+    // guard: masks-by-place
     stream.seek(u128::from(first_lane) * size_of::<L>() as u128);
     let mut keystream = Zeroizing::new([0u8; TILE_BYTES]);
     for lanes in lanes.chunks_mut(TILE_BYTES / size_of::<L>()) {

@@ -142,6 +142,7 @@ impl Roster {
                 rank,
                 error: Box::new(error),
             })?;
+            // guard: members-listed-once
             if ranks.insert(member.name.clone(), rank).is_some() {
                 return Err(RosterError::DuplicateName { party: party() });
             }
@@ -157,6 +158,7 @@ impl Roster {
                     certified: certified.name,
                 });
             }
+            // guard: members-have-their-own-keys
             if let Some(other) = holders.insert(certified.key.as_bytes().to_vec(), &member.name) {
                 return Err(RosterError::DuplicateKey {
                     party: party(),

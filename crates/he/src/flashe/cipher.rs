@@ -96,6 +96,7 @@ impl RoundKey {
             TileMut::W32(lanes) => decryption.run(lanes)?,
             TileMut::W64(lanes) => decryption.run(lanes)?,
         };
+        // guard: a-wrong-sum-is-noticed, a-wrong-sum-is-noticed-in-he
         if found + self.checks.pads(survivors) == check {
             Ok(words)
         } else {

@@ -73,6 +73,7 @@ impl JobKey {
     pub fn round(&self, round: u64, context: &Context) -> RoundKey {
         // One is expanded for masks and used up by that, the other gives the keys of checks and of the
         // permutation.
+        // guard: pads-of-their-context
         let [seed, secret] = [0; 2].map(|_| derive32(&self.0, context, "flashe round", &[]));
         let order = derive32(&secret, context, "flashe permutation", &[]);
         RoundKey {

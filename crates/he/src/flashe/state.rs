@@ -112,6 +112,7 @@ impl KeyState {
             return Err(FlasheError::State);
         };
         let next = u64::from_be_bytes(*next);
+        // guard: an-old-state-is-refused
         if next < mark.0 {
             return Err(FlasheError::CounterReuse {
                 round: next,
@@ -154,10 +155,12 @@ impl KeyState {
             let parties = u32::MAX;
             return Err(FlasheError::Rank { rank, parties }.into());
         }
+        // guard: rounds-only-grow
         if round < self.next {
             let next = self.next;
             return Err(FlasheError::CounterReuse { round, next }.into());
         }
+        // guard: a-round-is-used-before-its-ticket
         self.next = HighWaterMark::after(round)?.0;
         persist(&self.save())?;
         Ok(EncryptionTicket {

@@ -24,10 +24,12 @@ impl Survivors {
         }
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for &rank in ranks {
+            // guard: survivors-of-the-roster
             if rank >= parties {
                 return Err(FlasheError::Rank { rank, parties });
             }
             match runs.last_mut() {
+                // guard: survivors-increase
                 Some(&mut (_, previous)) if rank <= previous => {
                     return Err(FlasheError::Survivors { rank, previous });
                 }

@@ -48,6 +48,7 @@ impl Ciphertexts {
         let each = |vector: &'_ Self| 2 * vector.size.words();
         let mut both =
             (self.words.chunks_exact(each(self))).zip(other.words.chunks_exact(each(other)));
+        // guard: every-ciphertext-is-compared
         both.any(|(one, other)| one == other)
     }
 
@@ -88,6 +89,7 @@ impl PublicKey {
             .for_each(|(bytes, number)| number::read(bytes, number));
         let refused = |index, rule| Err(PaillierError::Ciphertext { index, rule });
         for (index, number) in numbers.chunks_exact(words).enumerate() {
+            // guard: ciphertexts-are-below-the-square
             if !is_less(number, self.square()) {
                 return refused(index, "c < N^2 must hold");
             }
@@ -95,6 +97,7 @@ impl PublicKey {
                 return refused(index, "1 hides nothing");
             }
         }
+        // guard: ciphertexts-share-no-factor
         if self.shares_factor(&numbers) {
             return refused(self.first_that_shares(&numbers), "gcd(c, N) = 1 must hold");
         }

@@ -83,6 +83,7 @@ impl<const P: usize> Branch<P> {
             & upper.as_words()[..].ct_eq(high);
         let form = Zeroizing::new(FixedMontyForm::new(&quotient, &self.params));
         let plaintext = Zeroizing::new(form.mul(&self.factor).retrieve());
+        // guard: decryption-sees-shared-factors
         (plaintext, whole.into())
     }
 }

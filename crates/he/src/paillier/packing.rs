@@ -113,6 +113,7 @@ impl Packing {
             return refused("there must be at least one of each");
         }
         let guard = u32::BITS - (parties - 1).leading_zeros();
+        // guard: lanes-have-guard-bits
         if bits > MAX_WIDTH || bits + guard > MAX_WIDTH {
             return refused("bits + ceil(log2 parties) <= 63 must hold");
         }
@@ -197,6 +198,7 @@ impl Packing {
         values: usize,
         contributions: u32,
     ) -> Result<Vec<i64>, PaillierError> {
+        // guard: no-more-contributions-than-parties
         if contributions == 0 || contributions > self.parties {
             return Err(PaillierError::Contributions {
                 contributions,

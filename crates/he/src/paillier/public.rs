@@ -180,6 +180,7 @@ fn check<const W: usize>(modulus: &[u64], base: &[u64]) -> Result<(), PaillierEr
     if modulus.as_words()[W - 1] >> 63 == 0 {
         return refused("N must have its full length");
     }
+    // guard: moduli-have-no-small-factors
     if has_small_factor(&modulus) {
         return refused("N must have no small factor");
     }
@@ -190,12 +191,14 @@ fn check<const W: usize>(modulus: &[u64], base: &[u64]) -> Result<(), PaillierEr
     let params = FixedMontyParams::new_vartime(odd);
     let less = modulus.wrapping_sub(&Uint::ONE);
     let two = FixedMontyForm::new(&Uint::from(2u64), &params);
+    // guard: prime-moduli-are-refused
     if two.pow_vartime(&less).retrieve() == Uint::ONE {
         return refused("N must be no prime");
     }
     if base <= Uint::ONE || base >= less {
         return refused("1 < h < N - 1 must hold");
     }
+    // guard: noise-is-of-the-right-form
     if base.jacobi_symbol_vartime(&odd) != JacobiSymbol::One {
         return refused("the Jacobi symbol of h must be 1");
     }

@@ -20,6 +20,7 @@ impl Server {
         if number == Some(upload.round) {
             return self.upload(&name, upload).await;
         }
+        // guard: late-uploads-are-refused
         if upload.round <= self.last_round {
             let reason = format!("round {} is over here", upload.round);
             self.hand
@@ -112,6 +113,7 @@ impl Server {
 
     /// Letters may be lost: where this server talks with the others, the round cannot go on.
     pub(super) fn line_lost(&mut self, to: ServerIndex, reason: &str) {
+        // guard: campaign-lost-lines-end-a-servers-round
         let active = self.active.as_ref().filter(|active| active.is_talking);
         if let Some(round) = active.map(|active| active.round.number()) {
             let reason = format!("the line to {} was lost: {reason}", server_name(to));

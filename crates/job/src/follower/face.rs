@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::JobError;
-use crate::actor::{Actor, Now, Task, Ticket, Time};
+use crate::machine::{Machine, Now};
 use crate::party::{LinkId, Say};
 use crate::pb::CoordinatorFrame;
 use crate::records::Records;
@@ -93,8 +93,6 @@ pub enum Uploaded {
 
 /// An effect, to be carried out in the order in which they are given.
 pub enum Effect {
-    /// Do this work, and then call [`JobFollower::worked`].
-    Work(Task),
     /// Send this over a connection. If the connection has ended, it is lost.
     Send(LinkId, Say),
     /// Tell a party what became of its upload.
@@ -114,51 +112,13 @@ pub enum Effect {
     Over(Result<(), JobError>),
 }
 
-impl From<Task> for Effect {
-    fn from(task: Task) -> Self {
-        Self::Work(task)
-    }
-}
-
 /// A server of a job that is not its coordinator, as a machine.
-pub struct JobFollower(Actor<Input, Effect>);
+pub type ServerMachine = Machine<Input, Effect>;
 
-impl JobFollower {
+impl ServerMachine {
     /// Starts a server, or goes on with one from its records. All its randomness comes from `entropy`: 32 bytes that
     /// nobody else knows and that are used once.
     pub fn open(parts: Parts, now: Now, entropy: [u8; 32]) -> Self {
-        Self(Actor::start(entropy, now, |hand| {
-            Server::new(parts, hand).run()
-        }))
-    }
-
-    /// Hands in an input.
-    pub fn handle(&mut self, now: Now, input: Input) {
-        self.0.handle(now, input);
-    }
-
-    /// Tells the server that a task is done.
-    pub fn worked(&mut self, now: Now, ticket: Ticket) {
-        self.0.worked(now, ticket);
-    }
-
-    /// Tells the server that time has passed.
-    pub fn tick(&mut self, now: Now) {
-        self.0.tick(now);
-    }
-
-    /// The next effect to carry out, if there is one.
-    pub fn poll(&mut self) -> Option<Effect> {
-        self.0.poll()
-    }
-
-    /// When to call [`tick`](Self::tick), unless something comes before.
-    pub fn wake(&self) -> Option<Time> {
-        self.0.wake()
-    }
-
-    /// Whether a task is under way.
-    pub fn is_busy(&self) -> bool {
-        self.0.is_busy()
+        Self::start(entropy, now, (), |hand| Server::new(parts, hand).run())
     }
 }

@@ -1,6 +1,6 @@
 //! A server of a job that is not its coordinator: a decryptor, or one of several that compute together.
 //!
-//! [`JobFollower`] connects to the coordinator as a party does, is told of rounds that begin, and answers the
+//! [`ServerMachine`] connects to the coordinator as a party does, is told of rounds that begin, and answers the
 //! coordinator's messages; it never ends a stage. It knows its job beforehand: its operator agrees to the job, whatever
 //! a coordinator says. It must not forget the number of the latest round in which it took part: after a restart it
 //! never comes back to that round.
@@ -18,9 +18,9 @@ use blindsum_protocol::{Follower, JobMemory, Round};
 use bytes::Bytes;
 use tracing::{debug, error, info, warn};
 
-use crate::actor::Hand;
 use crate::chunks::Assembly;
 use crate::error::wrong;
+use crate::machine::Hand;
 use crate::party::{Certificates, LinkId, Say};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
@@ -30,7 +30,7 @@ use crate::{JobError, foreign};
 
 use released::keep_releases;
 
-pub use face::{CurrentIdentity, Effect, Input, JobFollower, Parts, UploadId, Uploaded};
+pub use face::{CurrentIdentity, Effect, Input, Parts, ServerMachine, UploadId, Uploaded};
 
 /// Everything that such a server has.
 struct Server {
@@ -99,6 +99,7 @@ enum Ended {
 impl From<JobError> for Ended {
     fn from(error: JobError) -> Self {
         match error {
+            // guard: servers-outlive-a-fault
             JobError::Coordinator(_) => Ended::Faulty(error),
             error => Ended::Failed(error),
         }

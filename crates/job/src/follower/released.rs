@@ -46,6 +46,7 @@ impl Server {
             )
         })?;
         let keep = keep_releases(&self.parts.records);
+        // guard: servers-recall-what-they-opened
         self.releases = Releases::new(&self.parts.job, kept, keep);
         Ok(())
     }
@@ -55,6 +56,7 @@ impl Server {
         let model = start
             .model
             .as_ref()
+            // guard: models-are-known-by-what-parties-sign
             .and_then(|model| (model.hash.len() == 32).then(|| hex(&model.hash)));
         // A round whose hash has another length was refused.
         let model = model.unwrap_or_default();

@@ -62,6 +62,7 @@ impl Server {
             .active
             .as_ref()
             .filter(|active| active.round.number() == number);
+        // guard: servers-take-one-beginning
         match active.map(|active| active.round.context() == round.context()) {
             Some(true) => {
                 self.say_again(start.answers_taken);
@@ -72,6 +73,7 @@ impl Server {
                 self.refuse(number, RoundRefusalCode::RoundRefusalFault, reason);
                 Ok(())
             }
+            // guard: servers-are-in-no-round-again, campaign-servers-are-in-a-round-once
             None if number <= self.last_round => {
                 let reason = "this server was in it before it was started again".into();
                 self.refuse(number, RoundRefusalCode::RoundRefusalUnable, reason);
@@ -83,6 +85,7 @@ impl Server {
 
     /// A number that no honest job comes to is not believed: no later round could follow the last one.
     fn check_number(&mut self, number: u64) -> Result<(), JobError> {
+        // guard: servers-believe-no-number
         let most = self.last_round.saturating_add(MOST_AHEAD);
         if (1..=most).contains(&number) {
             return Ok(());
@@ -107,6 +110,7 @@ impl Server {
         // A certificate that ends while a round is under way counts to the end of it.
         let active = self.active.as_ref();
         let active = active.filter(|active| active.round.number() == start.round);
+        // guard: a-certificate-that-ends-amid-a-round-counts-at-another-server
         let began = active.map(|active| active.certified);
         let now = began.unwrap_or_else(|| self.hand.unix_seconds());
         let round = certified_round(start, job, anchor, &self.certificates, None, now);
@@ -213,9 +217,11 @@ impl Server {
         answer: Result<Option<Message>, Fault>,
     ) -> Result<(), JobError> {
         let letters = follower.letters();
+        // guard: campaign-servers-keep-results
         if let Some(learnt) = follower.learnt()
             && let Err(reason) = self.keep(learnt).await?
         {
+            // guard: mpc3-keep-at-others
             self.refuse(number, RoundRefusalCode::RoundRefusalUnable, reason);
             return Ok(());
         }

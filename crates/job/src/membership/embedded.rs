@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::MembershipManager;
-use crate::actor::Time;
+use crate::machine::Time;
 
 /// Keeps leases in the process; they end with it.
 #[derive(Debug)]

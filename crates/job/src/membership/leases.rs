@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Lease, MembershipManager};
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::traffic::Traffic;
 
 /// Looks at connections in the time of one lease: a sign of life counts from the look on that sees it.

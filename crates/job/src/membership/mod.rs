@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub use embedded::Embedded;
 pub use leases::Leases;
 
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::traffic::Traffic;
 
 /// Keeps the leases of one job. It has no clock: time comes in with each call.

@@ -50,6 +50,7 @@ impl Terms {
 
     /// Whether so many rounds with a result are all of them.
     pub fn are_met_by(&self, rounds_done: u64) -> bool {
+        // guard: campaign-jobs-have-so-many-rounds
         self.rounds != 0 && rounds_done >= u64::from(self.rounds)
     }
 

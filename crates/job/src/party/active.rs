@@ -16,9 +16,9 @@ use super::metrics::Reported;
 use super::past::Past;
 use super::policy::Cohort;
 use super::result::{Clipped, RoundResult, Timings};
-use crate::actor::Time;
 use crate::chunks::Assembly;
 use crate::error::wrong;
+use crate::machine::Time;
 use crate::orders::Terms;
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, Model, seconds};
@@ -103,11 +103,13 @@ impl Active {
     pub fn is_out(&self) -> bool {
         let uploads = self.uploading.as_ref();
         let waits = uploads.is_some_and(|missing| !missing.is_empty());
+        // guard: an-update-whose-parts-wait-is-not-out
         self.out || (self.may_count() && !waits)
     }
 
     /// Takes the machine away for a while. What it knows of the update is noted first: it may not come back.
     pub fn take_client(&mut self) -> Option<Client> {
+        // guard: work-ahead-notes-that-an-update-is-out
         self.out = self.is_out();
         self.client.take()
     }
@@ -266,6 +268,7 @@ fn certified_roster(
         });
     }
     let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
+    // guard: rosters-in-the-order-of-names
     if !job.is_in_order(&names) {
         return Err("the roster is not in the order of the job".into());
     }
@@ -278,6 +281,7 @@ fn certified_roster(
 fn untrusted(error: &CertificateError, name: Option<String>) -> Untrusted {
     let out_of_time = name.and_then(|name| error.out_of_time(&name));
     match out_of_time {
+        // guard: certificates-signed-by-the-ca-stay-when-a-clock-is-wrong
         Some(reason) => Untrusted::OutOfTime(reason),
         None => Untrusted::Wrong(format!("a member of the roster cannot be trusted: {error}")),
     }

@@ -7,7 +7,7 @@ use tracing::debug;
 
 use super::member::Member;
 use crate::JobError;
-use crate::actor::Time;
+use crate::machine::Time;
 
 /// How long nothing has happened when the work begins. Where waits are shorter, what is made ahead costs the machine
 /// more than it saves: it goes through the memory and back.

@@ -24,14 +24,17 @@ impl Certificates {
     pub fn take(&mut self, start: &mut pb::RoundStart, parties: u32) -> Result<Brought, String> {
         let certificates = std::mem::take(&mut start.certificates);
         let (members, count) = (start.roster.len(), certificates.len());
+        // guard: rosters-within-the-job
         if members as u64 > u64::from(parties) {
             return Err(format!(
                 "the roster has {members} parties, the job at most {parties}"
             ));
         }
+        // guard: certificates-within-the-roster
         if count > members {
             return Err(format!("{count} certificates for {members} members"));
         }
+        // guard: certificates-within-their-size
         if let Some(large) = certificates.iter().find(|one| one.len() > LARGEST) {
             let bytes = large.len();
             return Err(format!(
@@ -44,6 +47,7 @@ impl Certificates {
         let mut found = Vec::with_capacity(count);
         for certificate in certificates {
             let fingerprint = crate::fingerprint(&certificate);
+            // guard: certificates-of-members
             if !needed.remove(&fingerprint[..]) {
                 return Err("a certificate of no member, or one twice".into());
             }
@@ -76,6 +80,7 @@ impl Certificates {
     pub fn forget_strangers(&mut self, brought: Brought, anchor: &TrustAnchor) {
         for fingerprint in brought.0 {
             let known = self.0.get(&fingerprint);
+            // guard: certificates-of-strangers-are-forgotten
             if known.is_some_and(|one| anchor.signed_name(one).is_none()) {
                 self.0.remove(&fingerprint);
             }

@@ -29,6 +29,7 @@ impl Member {
         policy
             .check_difference(round.job().spec().parties, cohort, &self.sums.groups())
             .map_err(broken)?;
+        // guard: cohorts-are-remembered
         self.remember_sum(cohort.clone(), round).await
     }
 
@@ -46,6 +47,7 @@ impl Member {
             .policy
             .check_extension(terms.rounds, spec.rounds)?;
         let sums = start.model.as_ref().map_or(0, |model| model.version);
+        // guard: no-round-beyond-those-announced
         if round.kind() == RoundKind::Sum && terms.are_met_by(sums) {
             return Err(fault(format!(
                 "the job has {} rounds, the coordinator has not announced more, and {sums} are in the model already",
@@ -67,6 +69,7 @@ impl Member {
         match guard.judged() {
             Some(Err(broken)) => Err((RoundRefusalCode::RoundRefusalPolicy, broken.into())),
             Some(Ok(survivors)) if answer.is_ok() => {
+                // guard: survivors-are-remembered
                 self.remember_sum(survivors, &guard.round).await
             }
             _ => Ok(()),

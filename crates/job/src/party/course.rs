@@ -10,7 +10,7 @@ use super::exchange::{Effect, Input, LinkId, Over, Say, Told};
 use super::member::{Ended, Link, Member};
 use super::state::JobFolder;
 use super::sums::Sums;
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::pb::CoordinatorFrame;
 use crate::pb::coordinator_frame::Frame;
 use crate::{JobError, Model};
@@ -95,6 +95,7 @@ impl Member {
             Ok::<_, JobError>((folder, memory, sums))
         };
         let (folder, memory, sums) = self.hand.work(read).await??;
+        // guard: survivors-are-remembered-after-a-restart
         (self.folder, self.memory, self.sums) = (Some(folder), memory, sums);
         Ok(())
     }
@@ -221,6 +222,7 @@ impl Member {
 
     fn lose_link(&mut self) {
         self.link.1 = Link::Lost;
+        // guard: every-connection-begins-the-round
         self.begun = None;
         self.certificates = Certificates::default();
         self.requested = None;
@@ -229,6 +231,7 @@ impl Member {
         self.active.iter_mut().for_each(Active::connection_lost);
         if self.done.is_some() {
             let until = self.hand.now() + FAREWELL;
+            // guard: the-last-model-is-waited-for-a-minute
             self.farewell.get_or_insert(until);
         }
     }
@@ -236,6 +239,7 @@ impl Member {
     /// Between rounds the party shows a newer certificate over another connection: the one that it has shown may be
     /// over soon.
     fn renewed(&self) -> Result<(), Ended> {
+        // guard: renewed-certificates-are-shown, no-renewal-amid-a-round
         match self.newer && self.active.is_none() && self.link.1 == Link::Welcomed {
             true => Err(Ended::Lost(RENEWED.into())),
             false => Ok(()),
@@ -248,6 +252,7 @@ impl Member {
         let done = self.done.as_ref().filter(|_| self.untaken.is_none())?;
         let model = self.model.as_ref().filter(|model| model.is(done));
         match model {
+            // guard: campaign-the-last-model-comes
             None if !self.comes_sealed(done) => None,
             _ => Some(self.job_is_done()),
         }
@@ -277,6 +282,7 @@ impl Member {
     /// Whether a job that is done stays so: whoever answers now refuses this party, or is no coordinator of the job.
     fn is_no_matter(&self, error: &JobError) -> bool {
         let of_others = matches!(error, JobError::Refused { .. } | JobError::Coordinator(_));
+        // guard: a-job-that-is-done-stays-so
         self.done.is_some() && of_others
     }
 }

@@ -41,6 +41,7 @@ impl Draws {
     /// Too many were of no use.
     pub fn check(&self) -> Result<(), PolicyError> {
         let (unused, sent, allowed) = (self.unused, self.sent, self.allowed());
+        // guard: no-graphs-without-end
         match unused < allowed {
             true => Ok(()),
             false => Err(PolicyError::Graphs {
@@ -59,6 +60,7 @@ impl Draws {
 
     /// The party's vector goes out in this round, perhaps not for the first time.
     pub fn sends(&mut self, round: u64) {
+        // guard: a-vector-gives-one-graph
         if self.latest.take_if(|latest| *latest == round).is_some() {
             self.unused = self.unused.saturating_sub(1);
             self.sent = self.sent.saturating_add(1);

@@ -47,6 +47,7 @@ impl Member {
         };
         if let JobError::Unknown { reason, .. } = &error
             && self.is_from_before(round)
+            // guard: what-is-not-known-waits-for-the-caller
             && !self.wanted
         {
             let (reason, verdict) = (reason.clone(), Verdict::Unknown);
@@ -103,6 +104,7 @@ impl Member {
     /// Whether this party's update of a round is out: only the coordinator knows whether it counts.
     fn is_out(&self, round: u64) -> bool {
         let active = self.active.as_ref();
+        // guard: campaign-an-update-that-is-out-is-not-denied
         active.is_some_and(|active| active.number == round && active.is_out())
             || self.is_from_before(round) && self.left_update()
     }
@@ -110,6 +112,7 @@ impl Member {
     /// Whether the process before this one left an update out, in the round that it was in.
     fn left_update(&self) -> bool {
         let live = self.memory.live.as_ref();
+        // guard: a-key-set-up-counts-no-update
         !self.snapshot.is_empty() && live.is_some_and(|live| !live.key_setup)
     }
 
@@ -178,6 +181,7 @@ impl Member {
         let key_setup = live.is_some_and(|live| live.round == round && live.key_setup);
         let counts = untold.verdict == Verdict::Counts && !key_setup;
         if counts && live.is_some_and(|live| live.round == round) {
+            // guard: campaign-what-was-missed-is-not-sent-again
             self.commit_missed(round).await?;
         }
         // Without a snapshot nothing of its update was out.
@@ -189,6 +193,7 @@ impl Member {
             };
             return self.drop_round(round, Some(error)).await;
         }
+        // guard: missed-before-it-is-forgotten
         self.missed = Some(untold);
         match std::mem::take(&mut self.wanted) {
             true => self.tell_missed().await,
@@ -219,6 +224,7 @@ impl Member {
 
     /// Ends a round that has passed all its deadlines, unless its result may count this party's update.
     async fn check_deadline(&mut self) -> Result<(), JobError> {
+        // guard: who-counts-waits-for-its-result
         let overdue = |active: &&Active| active.deadline <= self.hand.now() && !active.may_count();
         let Some(round) = self
             .active
@@ -248,9 +254,12 @@ fn may_count_still(round: u64, error: JobError) -> JobError {
                 policy,
             }
         }
+        // guard: only-the-coordinator-says-that-an-update-does-not-count
         JobError::OutOfTime { reason, .. } | JobError::Dropped { reason, .. } => {
             JobError::unknown(round, reason)
         }
+        // guard: a-failed-task-says-nothing-of-the-round
+        // guard: a-state-folder-that-fails-says-nothing-of-the-round
         error @ (JobError::State { .. } | JobError::System(_)) => {
             JobError::unknown(round, error.to_string())
         }

@@ -10,7 +10,6 @@ use bytes::Bytes;
 
 use super::policy::Policy;
 use super::result::RoundResult;
-use crate::actor::Task;
 use crate::pb::{CoordinatorFrame, PartyFrame};
 use crate::{JobError, Model};
 
@@ -98,7 +97,7 @@ pub enum Input {
         reason: String,
     },
     /// The process will end and another one will go on: write down what is in memory. Only a party that was made by
-    /// [`JobParty::resume`](super::JobParty::resume) can do that; [`JobParty::mark`](super::JobParty::mark) shows when
+    /// [`PartyMachine::resume`](super::PartyMachine::resume) can do that; [`PartyMachine::mark`](super::PartyMachine::mark) shows when
     /// it is done.
     Suspend,
     /// The caller leaves the job. The coordinator is told why.
@@ -131,8 +130,6 @@ pub enum Departure {
 
 /// An effect of a party. Effects are carried out in the order in which they are given.
 pub enum Effect {
-    /// Do this work, and then call [`JobParty::worked`](super::JobParty::worked).
-    Work(Task),
     /// Send this over a connection. If the connection has ended, it is lost.
     Send(LinkId, Say),
     /// Give another server its part of an answer, and say that it has taken it by [`Input::Uploaded`]. It is tried as
@@ -149,12 +146,6 @@ pub enum Effect {
     Reconnect(LinkId, String),
     /// Tell the caller.
     Tell(Told),
-}
-
-impl From<Task> for Effect {
-    fn from(task: Task) -> Self {
-        Self::Work(task)
-    }
 }
 
 /// What a party says to the coordinator.

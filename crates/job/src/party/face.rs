@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::exchange::{Effect, Identity, Input, Settings};
 use super::marks::Marks;
 use super::member::Member;
-use crate::actor::{Actor, Now, Ticket, Time};
+use crate::machine::{Machine, Now};
 use crate::records::Records;
 
-/// A party of a job as a machine.
-pub struct JobParty {
-    actor: Actor<Input, Effect>,
-    mark: Arc<AtomicU64>,
-}
+/// The mark of the state that was suspended last.
+pub struct Mark(Arc<AtomicU64>);
 
-impl JobParty {
+/// A party of a job as a machine.
+pub type PartyMachine = Machine<Input, Effect, Mark>;
+
+impl PartyMachine {
     /// Starts a party, or goes on with one from its records. Without records the party forgets everything when the
     /// process ends. All its randomness comes from `entropy`: 32 bytes that nobody else knows and that are used once.
     pub fn open(
@@ -25,12 +25,9 @@ impl JobParty {
         now: Now,
         entropy: [u8; 32],
     ) -> Self {
-        Self {
-            actor: Actor::start(entropy, now, |hand| {
-                Member::new(settings, identity, records, None, hand).run()
-            }),
-            mark: Arc::default(),
-        }
+        Self::start(entropy, now, Mark(Arc::default()), |hand| {
+            Member::new(settings, identity, records, None, hand).run()
+        })
     }
 
     /// A party that goes on from where another process [suspended](Input::Suspend) it, even in the middle of a round.
@@ -53,50 +50,13 @@ impl JobParty {
     ) -> Self {
         let shown = Arc::new(AtomicU64::new(mark));
         let marks = Marks::new(mark, shown.clone());
-        let actor = Actor::start(entropy, now, |hand| {
+        Self::start(entropy, now, Mark(shown), |hand| {
             Member::new(settings, identity, Some(records), Some(marks), hand).run()
-        });
-        let mark = shown;
-        Self { actor, mark }
+        })
     }
 
     /// The mark of the state that was suspended last.
     pub fn mark(&self) -> u64 {
-        self.mark.load(Ordering::Relaxed)
-    }
-
-    /// Hands in an input.
-    pub fn handle(&mut self, now: Now, input: Input) {
-        self.actor.handle(now, input);
-    }
-
-    /// Tells the party that a task is done.
-    pub fn worked(&mut self, now: Now, ticket: Ticket) {
-        self.actor.worked(now, ticket);
-    }
-
-    /// Tells the party that time has passed.
-    pub fn tick(&mut self, now: Now) {
-        self.actor.tick(now);
-    }
-
-    /// The next effect to carry out, if there is one.
-    pub fn poll(&mut self) -> Option<Effect> {
-        self.actor.poll()
-    }
-
-    /// When to call [`tick`](Self::tick), unless something comes before.
-    pub fn wake(&self) -> Option<Time> {
-        self.actor.wake()
-    }
-
-    /// Whether a task is under way. Inputs wait meanwhile, so it is best not to read them from their sender yet.
-    pub fn is_busy(&self) -> bool {
-        self.actor.is_busy()
-    }
-
-    /// Whether the party has ended.
-    pub fn is_over(&self) -> bool {
-        self.actor.is_over()
+        self.shown.0.load(Ordering::Relaxed)
     }
 }

@@ -13,6 +13,7 @@ impl Member {
     /// Whether this model is here, as the one that a job begins with is wherever it was not given.
     pub(super) fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
         self.check_not_older(name)
+            // guard: zeros-are-zeros
             .and_then(|()| self.check_zeros(name))?;
         if self.model.as_ref().is_some_and(|model| model.is(name)) {
             return Ok(true);
@@ -78,6 +79,7 @@ impl Member {
         match pushed.map_err(|e| wrong(format!("model: {e}")))? {
             Pushed::Part(assembly) => {
                 self.requested = Some((name, Some(assembly)));
+                // guard: a-last-model-that-comes-in-is-waited-for
                 self.put_off_farewell();
                 Ok(())
             }

@@ -136,6 +136,7 @@ impl Member {
     /// asks on fills this party's memory.
     pub(super) async fn give_first(&mut self) -> Result<(), JobError> {
         let begins = self.model.as_ref().is_none_or(|own| own.version() == 0);
+        // guard: a-giver-gives-once
         if self.gave || !begins || self.active.is_some() {
             debug!(party = %self.identity.name, "asked again for the first model: it was given, or the job has one");
             return Ok(());

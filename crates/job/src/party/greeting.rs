@@ -47,6 +47,7 @@ impl Member {
             // own agrees.
             RefusalCode::RefusalStopping
             | RefusalCode::RefusalTooSlow
+            // guard: a-party-that-a-clock-expelled-comes-again
             | RefusalCode::RefusalOutOfTime
             | RefusalCode::RefusalBanned => Ended::Lost(reason),
             // It goes on once its coordinator is started again; a job that is done stays so.
@@ -55,9 +56,12 @@ impl Member {
                 self.introduction.token = refused.token;
                 Ended::Lost(reason)
             }
+            // guard: a-newer-certificate-comes-back, a-refused-certificate-stays-away
             RefusalCode::RefusalCertificate if self.newer => Ended::Lost(reason),
             // Whoever was welcomed before has its name by right, and outwaits who has taken it.
+            // guard: the-welcomed-outwait-others
             RefusalCode::RefusalNameTaken if self.job.is_some() => Ended::Lost(reason),
+            // guard: refusals-are-final
             code => Ended::Failed(JobError::Refused { code, reason }),
         }
     }
@@ -113,12 +117,15 @@ impl Member {
             return Err(JobError::Coordinator(reason));
         }
         // Before the job is checked: that allocates by its numbers.
+        // guard: policy-before-validation
         self.settings.policy.check_spec(&spec)?;
         let job = Arc::new(spec.validate()?);
+        // guard: a-job-of-its-hash
         if welcome.job_hash != job.hash() {
             let reason = "the job specification does not have the hash announced".into();
             return Err(JobError::Coordinator(reason));
         }
+        // guard: policy-of-the-job-is-asked
         self.settings.policy.check_job(&job)?;
         check_initial(self.settings.initial.as_ref(), &job)?;
         if let Some(folder) = self.folder.clone() {
@@ -133,6 +140,7 @@ impl Member {
             let state = Arc::new(opened.state);
             self.vault = Arc::new(SealedVault::new(state.clone(), self.hand.random()));
             self.state = Some(state);
+            // guard: survivors-of-all-jobs-of-a-name
             (self.memory, self.snapshot) = (opened.memory, opened.snapshot);
         }
         self.job = Some(job.clone());

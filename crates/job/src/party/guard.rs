@@ -34,7 +34,9 @@ impl Guard {
     }
 
     fn judge(&self, survivors: &PartySet) -> Result<Cohort, PolicyError> {
+        // guard: policy-corrupt-of-the-whole-job
         let parties = self.round.job().spec().parties;
+        // guard: policy-survivors-are-asked-about
         self.policy.check_survivors(parties, survivors.len())?;
         let members = self.round.roster().members();
         let names = survivors
@@ -42,6 +44,7 @@ impl Guard {
             .filter_map(|party| Some(members.get(party.rank())?.name.clone()));
         let cohort = names.collect();
         self.policy
+            // guard: survivors-that-differ-by-one
             .check_difference(parties, &cohort, &self.earlier)?;
         Ok(cohort)
     }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::actor::Time;
+use crate::machine::Time;
 
 /// The least time between two reasons that are told. That rounds begin again is told at once.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);

@@ -106,6 +106,7 @@ impl Member {
         let version = name.version;
         warn!(party = %self.identity.name, version, %reason, "not the model; waiting for another one");
         self.send(pb::ModelRefused { version });
+        // guard: rubbish-does-not-end-a-party
         self.requested = Some((name, None));
         self.unopened = Some(version);
         Ok(None)

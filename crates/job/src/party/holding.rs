@@ -5,7 +5,7 @@ use tracing::{info, warn};
 use super::exchange::Told;
 use super::held::{Held, PAUSE};
 use super::member::Member;
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::orders::MAX_REASON;
 use crate::plain_text;
 

@@ -23,11 +23,13 @@ impl Member {
     /// A round may be joined.
     pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), Ended> {
         let active = self.active.as_ref().map(|active| active.number);
+        // guard: a-number-offered-again-ends-its-round
         if active == Some(offer.round) && self.begun != active {
             return Ok(self.offered_again(offer.round).await?);
         }
         match &self.active {
             // One that comes late, or once more: no round begins before the one that it is in.
+            // guard: late-offers-end-no-round
             Some(active) if offer.round <= active.number => return Ok(()),
             // What became of its update only the coordinator can say: it is asked over a new connection.
             Some(active) if active.may_count() => {
@@ -42,6 +44,7 @@ impl Member {
             None => {}
         }
         (self.done, self.farewell, self.done_early) = (None, None, String::new());
+        // guard: the-giver-compares
         self.check_first(&offer)?;
         self.passed = None;
         self.offer = Some(offer);
@@ -84,6 +87,7 @@ impl Member {
         let before = self.ready.take_if(|pledge| pledge.ready.round == round);
         let mut pledge = match before {
             Some(pledge) => pledge,
+            // guard: no-round-from-the-past
             None if round <= self.memory.last_round => {
                 let reason = format!(
                     "this party took part in round {} already and never goes back",
@@ -99,6 +103,7 @@ impl Member {
                     self.check_draws(round)?;
                 }
                 let mut nonce = [0; 32];
+                // guard: a-fresh-nonce-for-each-round
                 self.hand.random().fill_bytes(&mut nonce);
                 Pledge::new(job, round, &self.identity.name, nonce)
             }
@@ -107,6 +112,7 @@ impl Member {
         let live = self.memory.live.take().filter(|live| live.round == round);
         if live.is_none() {
             // What is left of the round before says nothing of this one.
+            // guard: a-snapshot-is-of-one-round
             self.snapshot.clear();
         }
         self.memory.live = live.or_else(|| Some(Live::of(round)));
@@ -149,6 +155,7 @@ impl Member {
             .active
             .as_ref()
             .filter(|active| active.number == number);
+        // guard: one-beginning-of-a-round
         match active.map(|active| active.round.context() == round.context()) {
             Some(true) => {}
             Some(false) => {
@@ -179,9 +186,11 @@ impl Member {
             self.active
                 .as_ref()
                 .is_some_and(|active| match active.client.is_some() {
+                    // guard: who-has-a-result-says-nothing-more
                     true if active.has_result() => false,
                     true => active
                         .answered()
+                        // guard: an-update-given-meanwhile-goes-out, lost-answers-come-again
                         .is_some_and(|stage| start.answers_taken <= stage.into()),
                     // An update that was given meanwhile has started it.
                     false => !active.needs_update(),
@@ -237,6 +246,7 @@ impl Member {
         // A certificate that ends while a round is under way counts to the end of it.
         let live = self.memory.live.as_ref();
         let live = live.filter(|live| live.round == start.round);
+        // guard: a-round-goes-on-with-those-with-whom-it-began
         let began = live.and_then(|live| live.certified);
         let now = began.unwrap_or_else(|| self.hand.unix_seconds());
         let round = certified_round(
@@ -315,6 +325,7 @@ impl Member {
         // It begins one round with one nonce. Where another process was ready, its nonce is in the snapshot's header.
         let ready = self.ready.take();
         if let Some(ready) = &ready {
+            // guard: only-the-round-that-it-was-ready-for
             if member.nonce != ready.nonce {
                 return Err(unable(another));
             }
@@ -322,6 +333,7 @@ impl Member {
                 let error = wrong(format!("round {number}: {reason}"));
                 return Err((RoundRefusalCode::RoundRefusalFault, error));
             }
+            // guard: policy-is-asked
             self.judge_roster(&round, &cohort(&round)).await?;
         }
         let (policy, earlier) = (self.settings.policy.clone(), self.sums.groups());
@@ -338,6 +350,7 @@ impl Member {
         self.enter(round, PartyId(me), client, guard, past, &terms);
         self.tell_begun();
         // While the caller makes its update.
+        // guard: the-model-of-the-round-is-kept
         let kept = self.keep_model().await;
         kept.map_err(|error| (RoundRefusalCode::RoundRefusalUnable, error))
     }
@@ -355,9 +368,11 @@ impl Member {
         info!(party = %self.identity.name, round = round.number(), parties = round.parties(),
             resumed = client.is_some(), "round begins");
         let warnings = self.watch_bounds(&round);
+        // guard: a-round-that-is-taken-up-is-not-left
         self.missed.take_if(|missed| missed.round == round.number());
         self.active = Some(Active {
             number: round.number(),
+            // guard: alone-across-processes
             reported: self.measured.reported_in(round.number()),
             deadline: deadline(&round, terms, self.hand.now()),
             round,

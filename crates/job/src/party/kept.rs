@@ -36,6 +36,7 @@ impl Member {
             .await??;
         match self.memory.live {
             Some(_) => Ok(()),
+            // guard: the-model-of-the-round-goes-with-it
             None => self.forget_kept_model().await,
         }
     }
@@ -46,6 +47,7 @@ impl Member {
             return Err("this party has no state of it any more".into());
         };
         // It stays until the round is over: it shows that the update is out, also where it is of no use.
+        // guard: a-snapshot-of-no-use-shows-that-the-update-is-out
         let snapshot = self.snapshot.clone();
         let unseal = move || Client::unseal(setup, state.key(), &snapshot);
         let client = self.hand.work(unseal).await.map_err(|e| e.to_string())?;
@@ -65,6 +67,7 @@ impl Member {
     pub(super) async fn save_with_model(&mut self) -> Result<(), JobError> {
         let sealed = self.sealed_model().await?;
         if let (Some(state), Some(sealed)) = (self.state.clone(), sealed.clone()) {
+            // guard: campaign-nobody-goes-on-with-a-newer-model
             let write = move || sealed.write(&state, NEXT);
             self.hand.work(write).await??;
         }
@@ -148,6 +151,7 @@ fn kept_model(
 ) -> Result<Option<(Model, &'static str)>, JobError> {
     let in_next = match goes_on {
         true => None,
+        // guard: the-latest-model-is-in-a-record
         false => model_in(state, job, NEXT)?,
     };
     let in_model = model_in(state, job, MODEL)?;

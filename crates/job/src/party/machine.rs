@@ -158,6 +158,7 @@ pub(super) fn result(
     model: &Model,
     told: &[u8],
 ) -> Result<RoundResult, JobError> {
+    // guard: results-have-their-names
     let name = || crate::result_name(round, told);
     let (result, opened) = crate::both(told.len(), name, || Opened::of(round, sum, model, told));
     let opened = opened?;

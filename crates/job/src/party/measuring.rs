@@ -42,6 +42,7 @@ impl Member {
         // that keeps sums apart.
         let keeps_none = job.spec().model_update == ModelUpdate::Nothing;
         let guarded = keeps_none && self.settings.policy.min_cohort_change > 0;
+        // guard: metrics-once-for-each-model
         if !reports || !again || guarded {
             return (update, None);
         }
@@ -84,6 +85,7 @@ impl Member {
         let (measured, mut rng) = (self.measured.encode_to_vec(), self.hand.random());
         let write = move || {
             let sealed = state.key().seal(HEADER, &measured, &mut rng);
+            // guard: metrics-once-across-processes
             state.replace(RECORD, &[&sealed])
         };
         self.hand.work(write).await?

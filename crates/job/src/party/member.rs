@@ -23,9 +23,9 @@ use super::state::{JobFolder, JobState, Memory};
 use super::sums::Sums;
 use super::suspended::RoundUnderWay;
 use super::untaken::Untaken;
-use crate::actor::{Hand, Time};
 use crate::chunks::Assembly;
 use crate::falling::Falling;
+use crate::machine::{Hand, Time};
 use crate::pb::{self, PartyFrame};
 use crate::records::Records;
 use crate::{JobError, Model};
@@ -243,6 +243,7 @@ impl Member {
 
     pub fn say(&self, say: Say) {
         if self.link.1 == Link::Welcomed {
+            // guard: campaign-links-have-numbers
             self.hand.say(Effect::Send(self.link.0, say));
         }
     }

@@ -48,6 +48,7 @@ impl Reported {
         let given = metrics.filter(|(_, level)| level.is_some());
         Self {
             names: given.map(|(metric, _)| metric.name.clone()).collect(),
+            // guard: own-weight-is-no-company
             weight: judged.weight(),
         }
     }
@@ -67,6 +68,7 @@ impl Reported {
         let warning = |name: &String| {
             let report = result.metrics.get(name)?;
             // Void metrics have a warning of their own; of words that stayed closed nobody learns anything.
+            // guard: closed-words-raise-no-alarm
             if report.void || report.share == 0.0 {
                 return None;
             }
@@ -81,6 +83,7 @@ impl Reported {
             let silent = result.total_weight.saturating_sub(weight);
             let least = (survivors as u64 - 1).saturating_sub(silent);
             let least = least.max(others.div_ceil(most));
+            // guard: corrupt-parties-are-no-company
             (silent > 0 && least <= corrupt).then(|| {
                 format!(
                     "metric {name} may have been reported by this party and no more than {least} others, and the job counts on \

@@ -1,6 +1,6 @@
 //! A member of a job: a machine that joins, takes part in rounds, and computes the model.
 //!
-//! [`JobParty`] gets what its connection brings and what its caller wants, and says what to send, to compute and to
+//! [`PartyMachine`] gets what its connection brings and what its caller wants, and says what to send, to compute and to
 //! tell the caller. What it must not forget is in [`Records`]: a party that is restarted with them goes on in the round
 //! that it was in, and says nothing twice.
 
@@ -60,7 +60,7 @@ pub use course::RENEWED;
 pub use exchange::{
     Absence, Begun, Departure, Effect, Identity, Input, LinkId, Over, Say, Settings, Told,
 };
-pub use face::JobParty;
+pub use face::{Mark, PartyMachine};
 pub use machine::check_update;
 pub use metrics::Metrics;
 pub use policy::{Cohort, Groups, Policy};

@@ -113,6 +113,7 @@ impl Member {
                  looking for a graph that gives it away; at the most its part in the job ends. The coordinator's reports \
                  name who ended them");
         }
+        // guard: graphs-are-counted-before-nonces-are-opened
         self.save(None).await
     }
 }

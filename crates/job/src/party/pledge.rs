@@ -52,6 +52,7 @@ impl Pledge {
     pub fn open(&mut self, mut fixed: pb::RosterFixed) -> Result<pb::NonceOpening, String> {
         fixed.certificates.clear();
         let opened = self.opened.get_or_insert_with(|| fixed.clone());
+        // guard: nonces-are-opened-once
         match *opened == fixed {
             true => Ok(pb::NonceOpening {
                 round: fixed.round,
@@ -74,16 +75,19 @@ impl Pledge {
         }
         let fixed = self.opened.as_ref();
         let fixed = fixed.ok_or("it begins before its roster was fixed")?;
+        // guard: the-numbers-are-those-that-were-fixed
         if (&start.model, &start.numbers) != (&fixed.model, &fixed.numbers) {
             return Err("it begins with another model or other numbers than were fixed".into());
         }
         let members = start.roster.iter().map(|member| &member.fingerprint);
+        // guard: the-roster-is-the-one-that-was-fixed
         if !members.eq(fixed.roster.iter().map(|member| &member.fingerprint)) {
             return Err("it begins with other members than were fixed".into());
         }
         for (member, fixed) in round.roster().members().iter().zip(&fixed.roster) {
             let name = &member.name;
             let commitment = nonce_commitment(round.job(), start.round, name, &member.nonce);
+            // guard: nonces-are-those-committed-to
             if commitment[..] != fixed.commitment {
                 return Err(format!(
                     "the nonce of {name} is not the one that it committed to"

@@ -190,6 +190,7 @@ impl Member {
         let job = self.learn_job(&welcome).await?;
         self.welcome = Some(welcome);
         self.memory.last_round = self.memory.last_round.max(from.last_round);
+        // guard: a-party-that-was-suspended-knows-when-it-checked-certificates
         let (answered, certified) = (from.answered, from.certified);
         let under_way = from.round.as_ref().and_then(|round| round.start.as_ref());
         let key_setup = under_way.is_some_and(|start| start.kind() == RoundKind::KeySetup);
@@ -243,6 +244,7 @@ impl Member {
         (self.begun, self.offer) = (from.begun, from.offer.take());
         (self.newer, self.done) = (from.newer, from.done.take());
         let (now, unix) = (self.hand.now(), self.hand.unix_millis());
+        // guard: a-suspended-party-knows-the-end-of-its-farewell
         self.farewell = from.farewell.map(|then| time_at(then, now, unix));
         (self.gave, self.sealed) = (from.gave, (from.sealed, from.sealed_times));
         self.certificates = Certificates::known(std::mem::take(&mut from.certificates));
@@ -259,6 +261,7 @@ impl Member {
         untaken: Option<pb::RoundDone>,
     ) -> Result<(), JobError> {
         let number = from.start.as_ref().map_or(0, |start| start.round);
+        // guard: who-cannot-be-resumed-knows-whether-its-update-is-out
         let is_out = from.out.unwrap_or(true);
         match self.relive(from).await {
             Err(reason) => {

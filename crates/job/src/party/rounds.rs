@@ -17,6 +17,7 @@ use crate::{JobError, NoUpdateTaken, foreign, hex, plain_text};
 /// What this party holds at the end of a round, against what the coordinator announces.
 fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
     let (round, announced) = (done.round, done.model.clone().unwrap_or_default());
+    // guard: models-are-compared
     if own.model.name() != announced {
         return Some(JobError::ModelMismatch {
             round,
@@ -24,6 +25,7 @@ fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
             ours: hex(own.model.hash()),
         });
     }
+    // guard: results-are-compared-by-parties
     let other = own.result[..] != done.result[..];
     other.then(|| JobError::ResultMismatch {
         round,
@@ -126,6 +128,7 @@ impl Member {
         if self.is_told(round) {
             return Ok(());
         }
+        // guard: who-lost-the-model-hears-that-it-counts
         if self.is_from_before(round) {
             let reason = "the model that it starts from is not in the state folder any more";
             let code = RoundRefusalCode::RoundRefusalUnable.into();
@@ -148,6 +151,7 @@ impl Member {
             let error = self.without_result(round, reason);
             return self.drop_round(round, Some(error)).await;
         };
+        // guard: campaign-announced-results
         if let Some(error) = mismatch(&computed, &done) {
             error!(party = %self.identity.name, "{error}");
             self.send(confirmed(round, &computed));
@@ -157,6 +161,7 @@ impl Member {
             return mismatch(&computed, &done).map_or(Ok(()), Err);
         }
         self.model = Some(computed.model.clone());
+        // guard: campaign-told-before-it-is-confirmed
         self.tell_result(done, computed).await
     }
 

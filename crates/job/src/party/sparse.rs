@@ -86,10 +86,12 @@ impl Member {
                 let (header, bytes) = (header_of(round), sent.to_bytes());
                 let sealed = state.key().seal(&header, &bytes, &mut rng);
                 let pieces: [&[u8]; 2] = [&round.to_be_bytes(), &sealed];
+                // guard: campaign-what-was-sent-is-written
                 state.replace("sent", &pieces).map(|()| sent)
             }
         };
         let sent = self.hand.work(write).await??;
+        // guard: campaign-leftovers-of-rounds-that-count
         self.sent = Some((round, sent));
         Ok(())
     }
@@ -165,6 +167,7 @@ impl Member {
                 None => Ok(()),
                 Some((bytes, state)) => {
                     let sealed = state.key().seal(HEADER, &bytes, &mut rng);
+                    // guard: campaign-leftovers-are-written
                     state.replace("residual", &[&sealed])
                 }
             }

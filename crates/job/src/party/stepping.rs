@@ -168,6 +168,7 @@ impl Member {
             let (timings, clipped) = (active.timings, active.clipped);
             let name = &self.identity.name;
             let exposed = active.reported.exposed(active.round.job(), name, &computed);
+            // guard: a-party-hears-of-void-metrics
             let told = [exposed, void_metrics(&computed.metrics)].concat();
             for warning in &told {
                 warn!(party = %name, round = number, "{warning}");
@@ -195,6 +196,7 @@ impl Member {
         if let Some(live) = &mut self.memory.live {
             live.answered = heard;
         }
+        // guard: campaign-written-before-it-is-said, written-before-it-is-sent
         if let Err(error) = self.save(snapshot).await {
             self.keeps_answer();
             let code = RoundRefusalCode::RoundRefusalUnable;
@@ -205,6 +207,7 @@ impl Member {
         };
         let bytes = message.len();
         debug!(party = %self.identity.name, round, stage, bytes, "answered");
+        // guard: uploads-come-before-the-answer
         if self.has_uploaded() {
             self.say_answer(round, stage, message);
         }
@@ -213,6 +216,7 @@ impl Member {
 
     /// The latest answer stays here: unless an earlier one carried the update, none of it has left.
     pub(super) fn keeps_answer(&mut self) {
+        // guard: what-stays-here-does-not-count
         if let Some(active) = self.active.as_mut().filter(|active| !active.out) {
             active.client = None;
         }
@@ -220,10 +224,12 @@ impl Member {
 
     /// Sends an answer. What is not sent now is sent when the connection begins the round.
     pub(super) fn say_answer(&mut self, round: u64, stage: u8, message: Message) {
+        // guard: nothing-before-the-round-begins
         if self.begun != Some(round) {
             return;
         }
         // Not before: whoever is killed in between, or has no connection, has sent nothing.
+        // guard: a-round-that-has-begun-is-no-vector
         if self.active.as_ref().is_some_and(Active::says_vector) {
             self.memory.draws.sends(round);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::policy::{Cohort, Groups};
 use super::state::{failed, read};
-use crate::actor::{Hand, Task};
+use crate::machine::Hand;
 use crate::records::Records;
 use crate::{JobError, hex};
 
@@ -41,7 +41,7 @@ impl Sums {
     }
 
     /// Remembers one more, of a job of so many parties. When this returns it survives a crash, where there are records.
-    pub async fn add<I, E: From<Task>>(
+    pub async fn add<I, E>(
         &mut self,
         cohort: Cohort,
         parties: u32,
@@ -57,6 +57,7 @@ impl Sums {
         };
         let write = move || {
             let written = serde_json::to_vec(&*groups).map_err(std::io::Error::from);
+            // guard: survivors-are-written-down
             let written = written.and_then(|bytes| records.replace(&name, &[&bytes]));
             written.map_err(|error| failed(&*records, &name, error))
         };

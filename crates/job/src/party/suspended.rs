@@ -15,8 +15,8 @@ use super::metrics::Metrics;
 use super::past::PastStep;
 use super::pledge::Pledge;
 use super::result::{Clipped, Timings};
-use crate::actor::Time;
 use crate::chunks::Assembly;
+use crate::machine::Time;
 use crate::pb;
 
 /// The form of this version.

@@ -32,6 +32,7 @@ impl Member {
         let round = untaken.round;
         // Killed after this, a party goes on in the round and comes to the same.
         if let (Some(counts), Some(least)) = (untaken.contributors, self.least_contributors()) {
+            // guard: campaign-what-stays-closed-is-left
             let opened = move |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
             self.commit(round, opened).await?;
         }
@@ -60,6 +61,7 @@ impl Member {
         let (party, survivors) = (&self.identity.name, result.survivors.len());
         let model = result.model.version();
         match result.leftover {
+            // guard: updates-are-not-logged
             None => info!(%party, round, survivors, model, "round done"),
             Some(LeftoverSize { norm, coordinates }) => info!(%party, round, survivors, model,
                 left_norm = norm, left_coordinates = coordinates, "round done"),
@@ -68,6 +70,7 @@ impl Member {
         self.untaken = Some(Untaken::new(round, &result, &self.identity.name, again));
         self.told = Some(round);
         let active = self.active.take();
+        // guard: campaign-results-are-told-once
         self.tell(Told::Ended(round, Ok(Box::new(result))));
         match active.is_some_and(|active| active.unwanted) {
             true => self.took().await,

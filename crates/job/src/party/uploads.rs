@@ -64,6 +64,7 @@ impl Member {
         if !waits {
             return Ok(());
         }
+        // guard: a-part-that-is-refused-before-the-answer-leaves-keeps-the-party-out
         self.keeps_answer();
         let reason = format!("the {role} refuses this party's upload: {reason}");
         let error = JobError::Dropped { round, reason };

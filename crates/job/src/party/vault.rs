@@ -42,6 +42,7 @@ impl SealedVault {
 impl Vault for SealedVault {
     fn read(&self) -> Result<Kept, FaultKind> {
         let _turn = self.turn()?;
+        // guard: the-mark-outlives-the-vault
         let mark = self.read_mark()?;
         let contents = match self.state.read("vault").map_err(unusable)? {
             None => None,

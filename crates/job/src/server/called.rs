@@ -8,8 +8,8 @@ use super::face::Effect;
 use super::hosted::{Over, UnderWay};
 use super::revocation::LIST_LOOK;
 use super::{Halt, Lead};
-use crate::actor::Time;
 use crate::calls::{CallEnd, CallLost};
+use crate::machine::Time;
 use crate::seconds;
 
 /// What people are told of lost parties.

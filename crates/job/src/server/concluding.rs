@@ -71,6 +71,7 @@ impl Lead {
             survivors,
         };
         report.best = self.best_after(&report);
+        // guard: a-round-is-recorded-before-it-is-told
         self.record(&report, &finished.model, &ending).await?;
         self.best.clone_from(&report.best);
         self.set_model(finished.model, finished.bytes);
@@ -104,6 +105,7 @@ impl Lead {
         let (report, ending) = (report.clone(), ending.clone());
         self.stored(move |store, job| {
             let ending = (!report.key_setup).then_some(&ending);
+            // guard: campaign-models-outlive-the-coordinator
             store.end_round(job, &report, model.as_ref(), ending)
         })
         .await

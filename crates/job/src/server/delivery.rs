@@ -80,6 +80,7 @@ impl Lead {
         let joining = self.joining.as_ref().map(|joining| joining.number);
         if hello.round != 0
             && Some(hello.round) != joining
+            // guard: results-for-those-that-come-back
             && !self.send_end(name, hello.round, hello.answered)
         {
             self.send_past(name, hello.round).await;

@@ -80,6 +80,7 @@ impl Lead {
             LeavingCode::LeavingFailed => Lost::broken(now),
             _ => Lost::left(now),
         };
+        // guard: who-has-left-may-still-count
         self.give_up(name, lost);
     }
 

@@ -13,7 +13,7 @@ use super::face::{Content, Say};
 use super::owed::Owed;
 use super::running::Standing;
 use super::{Halt, Lead};
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::report::RoundState;
 use crate::store::Ending;
 use crate::{foreign, pb};
@@ -140,6 +140,7 @@ impl Lead {
                 Standing::Out => drop(ended.settle(name)),
                 Standing::Late { reason, missed } => {
                     let latest = missed.stages().map(|(_, latest)| latest);
+                    // guard: lost-in-the-last-stage
                     match latest.and_then(|latest| latest.checked_add(1)) >= Some(stage) && counts {
                         true => {
                             ended.keep(name, missed);
@@ -171,6 +172,7 @@ impl Lead {
             round,
             only_you: true,
             reason: reason.into(),
+            // guard: campaign-who-counts-is-told-so, survivors-hear-that-they-count
             counted: counts,
             unknown: false,
         };
@@ -237,11 +239,13 @@ impl Lead {
             only_you: false,
             reason: "nothing is known of it here".into(),
             counted: false,
+            // guard: a-round-that-is-not-known-is-not-denied
             unknown: true,
         };
         if let Some(report) = report {
             frame.unknown = report.unknown;
             frame.only_you = report.state == RoundState::Done;
+            // guard: survivors-of-earlier-rounds-hear-that-they-count
             frame.counted = frame.only_you
                 && !report.key_setup
                 && report.survivors.iter().any(|survivor| survivor == name);
@@ -287,6 +291,7 @@ impl Lead {
         if done.model != confirmed.model {
             let detail = format!("{name} computes another model from the same sum");
             self.record_event(round, "model", name, detail).await;
+        // guard: results-are-compared-by-coordinators
         } else if done.result != confirmed.result {
             let detail = format!("{name} was told another result");
             self.record_event(round, "result", name, detail).await;

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::shared::Shared;
 use super::shelf::{Shelf, ShelfError, Shelves};
-use crate::actor::Task;
 use crate::calls::{Call, CallEnd, CallError, CallId};
 use crate::membership::Lease;
 use crate::orders::{Order, OrderError, OrderId, Outcome};
@@ -121,6 +120,7 @@ pub enum Who {
 impl Who {
     /// Somebody with this name and role in a certificate; parties have no role.
     pub fn of(name: &Arc<str>, role: Option<ServerRole>) -> Self {
+        // guard: servers-are-counted-by-their-role
         role.map_or_else(|| Self::Party(name.clone()), Self::Server)
     }
 }
@@ -243,8 +243,6 @@ pub enum Input {
 
 /// An effect of the coordinator.
 pub enum Effect {
-    /// Do this work, on a thread that may wait.
-    Work(Task),
     /// The party is let in.
     Admit(LinkId),
     /// The party is not let in. This is the last message on its connection.
@@ -289,12 +287,6 @@ pub enum Effect {
     },
     /// The job's machine has ended; this is its last effect. An error says why it could not go on.
     Over(Result<(), JobError>),
-}
-
-impl From<Task> for Effect {
-    fn from(task: Task) -> Self {
-        Self::Work(task)
-    }
 }
 
 /// Something to send to a party.
@@ -393,6 +385,7 @@ impl Gate {
         match self.members.get(who) {
             Some(true) => Ok(Some(self.limit)),
             Some(false) => Ok(None),
+            // guard: answers-of-members
             None => Err(format!(
                 "a chunk of round {round}, of which it is no member"
             )),

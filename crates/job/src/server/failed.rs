@@ -12,7 +12,7 @@ use tracing::warn;
 use super::Lead;
 use super::face::Effect;
 use super::link::Link;
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::membership::Lease;
 use crate::pb::{RefusalCode, Refused};
 use crate::totals::LossCause;

@@ -52,6 +52,7 @@ impl Lead {
                 return self.drop_seat(number, seat, LossCause::Fault, &what);
             }
         };
+        // guard: campaign-liars-are-remembered
         self.conduct.lied(&name.into(), self.begun);
         match fault.kind {
             FaultKind::Conflicting { .. } => {
@@ -59,6 +60,7 @@ impl Lead {
                 let reason = format!("a second answer, other than the first, in round {number}");
                 self.refuse(name, &reason);
             }
+            // guard: garbage-costs-its-sender
             _ => self.drop_party(number, party, LossCause::Fault, &what),
         }
     }
@@ -72,6 +74,7 @@ impl Lead {
             let (name, what) = (running.name(party).clone(), running.told(&fault.kind));
             self.board.count(|totals| totals.fault(fault.kind.class()));
             running.add_fault(format!("{name}: {what}"));
+            // guard: what-shows-a-lie-is-kept
             if let Some(evidence) = fault.evidence.clone() {
                 self.keep_fault(ShownFault {
                     round: number,
@@ -117,6 +120,7 @@ impl Lead {
     /// A member that leaves the round says that another one did wrong. It is heard once: who has left is not. A member that
     /// leaves for a reason of its own accuses nobody: an accuser has to leave, and that costs it none of its turns.
     pub(super) async fn accuse(&mut self, number: u64, by: &Arc<str>, refusal: &pb::RoundRefused) {
+        // guard: who-leaves-by-itself-accuses-nobody
         if leaves_by_itself(refusal) {
             return;
         }
@@ -125,6 +129,7 @@ impl Lead {
             return;
         };
         let is_gone = running.id(by).is_none_or(|party| running.is_gone(party));
+        // guard: heard-once-on-others
         if is_gone || *by == about {
             return;
         }

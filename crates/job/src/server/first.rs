@@ -10,8 +10,8 @@ use bytes::Bytes;
 use tracing::{info, warn};
 
 use super::{Halt, Lead};
-use crate::actor::Time;
 use crate::chunks::{Assembly, Pushed};
+use crate::machine::Time;
 use crate::report::JobState;
 use crate::{Model, foreign, hex, pb, seconds};
 
@@ -101,6 +101,7 @@ impl Lead {
                 let giver = self.next_giver();
                 // Patience is for somebody to come. Who is here and was never asked is asked first.
                 let is_new = |name: &Arc<str>| !self.first.failed_before(name);
+                // guard: who-can-give-is-asked-beyond-patience
                 if self.hand.now() >= self.patience && !giver.as_ref().is_some_and(is_new) {
                     return Err(Halt::Ended(self.lacks_first()));
                 }
@@ -137,6 +138,7 @@ impl Lead {
     fn next_giver(&self) -> Option<Arc<str>> {
         let first = &self.first;
         let barred =
+            // guard: nobody-is-asked-twice-over-a-connection
             |name: &Arc<str>| first.barred.contains(name) || first.asked_here.contains(name);
         let able = self
             .members
@@ -151,6 +153,7 @@ impl Lead {
     /// for others to be asked while the job has patience.
     fn giving_time(&self) -> Duration {
         let patience = self.parts.settings.patience / GIVERS_IN_PATIENCE;
+        // guard: giving-takes-a-part-of-patience
         seconds(self.operator.terms.input_deadline).min(patience)
     }
 
@@ -178,6 +181,7 @@ impl Lead {
     /// Gives up on a party that does not go on with its model.
     fn heed_giver(&mut self) {
         let now = self.hand.now();
+        // guard: a-whole-first-model-has-a-time
         let late = |asked: &mut Asked| asked.next_until.min(asked.whole_until) <= now;
         if let Some(asked) = self.first.asked.take_if(late) {
             let reason = "it did not send its model in time";
@@ -194,6 +198,7 @@ impl Lead {
             }
             return;
         };
+        // guard: the-rest-of-a-first-model-is-left
         if asked.assembly.is_none() && chunk.offset > 0 && self.first.failed_before(name) {
             // The rest of what it was asked for before.
             self.first.asked = Some(asked);
@@ -215,6 +220,7 @@ impl Lead {
         });
         match pushed {
             Ok(Pushed::Part(assembly)) => {
+                // guard: each-piece-of-a-first-model-has-a-time
                 let next_until = self.hand.now() + self.parts.settings.chunk_timeout;
                 self.first.asked = Some(Asked {
                     assembly: Some(assembly),
@@ -238,7 +244,9 @@ impl Lead {
     pub(super) fn first_declined(&mut self, name: &Arc<str>) {
         if self.first.asked.as_ref().is_some_and(|a| a.name == *name) {
             self.first.failed(name.clone(), "it has no model to give");
+            // guard: who-declines-is-not-asked-again
             self.first.barred.insert(name.clone());
+        // guard: nobody-declines-unasked
         } else if !self.first.ever_asked.contains(name) {
             self.refuse(name, "ModelRefused: the first model was not asked for");
         }

@@ -11,8 +11,8 @@ use tracing::{debug, info, warn};
 use super::Lead;
 use super::face::Say;
 use super::joining::ReadyParty;
-use crate::actor::Time;
 use crate::chunks::{Assembly, Pushed};
+use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
 use crate::{foreign, model_len, sealed_len};
 
@@ -49,6 +49,7 @@ impl SealedModel {
     /// A round is offered. A party that was asked for the model and has not sent all of it is not waited for any
     /// longer: an honest party that was in the last round sends the model before it answers there.
     pub fn round_offered(&mut self) {
+        // guard: a-part-waits-for-no-round
         if let Some((name, _)) = self.asked.take() {
             self.failed(name);
         }
@@ -93,6 +94,7 @@ impl SealedModel {
         let waits = self.waiting.contains(name) && !self.refusers.contains(name);
         let may_seal =
             |sealer: &Arc<str>| !self.waiting.contains(sealer) && self.may_open(name, sealer);
+        // guard: campaign-nobody-waits-for-a-model-in-vain
         waits && !holders.any(may_seal)
     }
 
@@ -200,11 +202,14 @@ impl Lead {
         let sealed = &mut self.sealed_model;
         let of_version = |sent: &(u64, Arc<str>)| sent.0 == version;
         let Some((_, sealer)) = sealed.sent.get(name).filter(|s| of_version(s)).cloned() else {
+            // guard: models-that-were-sent
             return self.refuse(name, "ModelRefused: this version was not sent to it");
         };
         sealed.sent.remove(name);
+        // guard: who-has-refused-a-model-is-heard
         sealed.refusers.insert(name.clone());
         let unopened = sealed.unopened.entry(name.clone()).or_default();
+        // guard: rubbish-is-not-passed-on
         unopened.insert(sealer.clone());
         if sealed.complaints.insert((name.clone(), sealer.clone())) {
             warn!(job = %self.name, party = %sealer, to = %name, version,
@@ -232,6 +237,7 @@ impl Lead {
         match &sealed.asked {
             None => {}
             // Somebody better has become ready.
+            // guard: a-part-is-no-model
             Some((asked, _)) if failures(&name) < failures(asked) => {}
             Some(_) => return,
         }
@@ -248,6 +254,7 @@ impl Lead {
     /// must come.
     pub(super) fn heed_sealer(&mut self) -> Option<Time> {
         let now = self.hand.now();
+        // guard: pieces-of-a-model-in-time
         let stalls = |part: &Part| part.next_until <= now;
         let asked = &mut self.sealed_model.asked;
         if let Some((name, _)) = asked.take_if(|(_, part)| part.as_ref().is_some_and(stalls)) {
@@ -272,6 +279,7 @@ impl Lead {
                 // It comes after all, when another one was asked.
                 return;
             }
+            // guard: models-that-were-asked-for
             return self.refuse(name, "ModelChunk: the model was not asked for");
         };
         if part.is_none() && chunk.offset > 0 && failed_before {

@@ -11,7 +11,7 @@ use super::face::{Effect, Hold, Input};
 use super::revocation::LIST_LOOK;
 use super::trouble::Trouble;
 use super::{Halt, Lead};
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, RefusalCode};
 use crate::report::{JobState, JobStatus, RoundReport};
@@ -133,6 +133,7 @@ impl Lead {
 
     /// Why a party takes no part in a round. There is none without the root, whatever it did before.
     pub(super) fn sits_out(&self, name: &str, round: u64) -> Option<String> {
+        // guard: no-round-without-the-root
         match self.parts.job.spec().root() == Some(name) {
             true => None,
             false => self.conduct.sits_out(name, round),

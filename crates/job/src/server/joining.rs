@@ -130,6 +130,7 @@ impl Lead {
                 false => self.collect_ready(number).await,
             };
             // Time has gone by since they were ready.
+            // guard: rosters-are-made-of-certificates-in-their-time
             if collected.is_err() || !self.expel_unfit() {
                 break collected;
             }
@@ -178,9 +179,11 @@ impl Lead {
         for (name, lacks_model) in late.collect::<Vec<_>>() {
             self.conduct.was_late(&name, lacks_model);
         }
+        // guard: sentences-in-rounds-begun-here
         let (begun, least) = (self.begun, self.parts.job.least_roster());
         let ready = joining.ready.into_values();
         let (mut out, mut wanted): (Vec<_>, Vec<_>) =
+            // guard: campaign-who-lies-sits-out
             ready.partition(|party| self.is_left_out(&party.name, begun));
         // Where too few are left those come first with which rounds were lost, then those of whom nobody knows whether they lie.
         for last in [Out::Lossy, Out::Accused, Out::Liar] {
@@ -284,6 +287,7 @@ impl Lead {
             // Those with which rounds were lost are in where it takes them, and nobody else is here to be waited for.
             let enough = ready >= least || all - out + lossy >= least;
             let everybody = enough && all + refused + away == self.members.len();
+            // guard: campaign-no-waiting-for-the-absent
             let complete = everybody && self.met;
             if has_needed && complete && now >= settled {
                 return Ok(());
@@ -313,6 +317,7 @@ impl Lead {
             }) if refusal.round == number => {
                 let reason = foreign(&refusal.reason);
                 if let Some(joining) = &mut self.joining {
+                    // guard: a-refusal-is-one-line
                     if joining.told.insert(name.clone()) {
                         warn!(job = %self.name, round = number, party = %name, %reason, "round refused");
                     }
@@ -451,9 +456,11 @@ impl Lead {
     /// goes back to them, so the job goes on behind them. One such word moves the number by `most`.
     pub(super) fn skip_to(&mut self, last_round: u64, most: u64) {
         let ahead = last_round.saturating_add(1).saturating_sub(self.next_round);
+        // guard: campaign-restored-stores
         if ahead > 0 {
             let (from, to) = (
                 self.next_round,
+                // guard: campaign-bounded-steps
                 self.next_round.saturating_add(ahead.min(most)),
             );
             warn!(job = %self.name, from, to, "somebody knows of later rounds than the store: their numbers are skipped. The store may be an older or incomplete \

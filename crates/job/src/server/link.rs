@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::face::{Effect, Input, LinkId, Peer, Say};
 use super::shared::Shared;
-use crate::actor::Hand;
+use crate::machine::Hand;
 use crate::pb::{CoordinatorFrame, Refused};
 
 /// A connection, with who is at the other end and the way to say something.

@@ -56,15 +56,18 @@ impl Lead {
     fn welcome(&mut self, hello: &pb::Hello, link: &Link) -> Result<pb::Welcome, pb::Refused> {
         let name = &link.peer.name;
         check_hello(hello, name)?;
+        // guard: failed-jobs-tell-their-latest-sum
         if self.state.has_broken_off() && !self.ended.owes(name, hello.round) {
             return Err(self.job_failed());
         }
+        // guard: a-banned-party-is-not-let-in
         if let Some(refusal) = self.unfit(&link.peer).or_else(|| self.banned(name)) {
             return Err(refusal);
         }
         let older = self.members.get(name).map(|member| &member.link);
         let grace = self.parts.settings.reconnect_grace;
         let is_another = self.presence.judge(hello, link, older, grace)?;
+        // guard: another-process-gets-the-model
         if is_another {
             self.sealed_model.forget_process(name);
         }
@@ -119,6 +122,7 @@ impl Lead {
         }
         self.watch_crowd();
         self.greet(&name, hello).await;
+        // guard: who-was-asked-for-the-model-may-be-gone
         // What went over an older connection may be lost.
         self.forget_sealer(&name);
         self.forget_giver(&name);
@@ -227,6 +231,7 @@ impl Lead {
             return;
         };
         let (link, reason) = (member.link.id, refusal.reason.clone());
+        // guard: rule-breakers-go-at-once
         member.link.cut(refusal);
         self.leave(link, &reason, false);
     }
@@ -261,6 +266,7 @@ impl Lead {
 /// Whether both speak one version of the wire, and the party is who its certificate says.
 pub(super) fn check_hello(hello: &pb::Hello, name: &str) -> Result<(), pb::Refused> {
     let (first, last) = pb::WIRE_VERSIONS.into_inner();
+    // guard: versions-meet
     if hello.first_version > last || hello.last_version < first {
         let reason = format!(
             "{} speaks wire versions {first} to {last}, {} speaks {} to {}: update the older one",
@@ -277,6 +283,7 @@ pub(super) fn check_hello(hello: &pb::Hello, name: &str) -> Result<(), pb::Refus
         let rule = format!("location: must be a text of at most {LONGEST_LOCATION} characters");
         return Err(pb::Refused::new(RefusalCode::RefusalBadFrame, rule));
     }
+    // guard: parties-are-called-as-certified
     if hello.name != name {
         let reason = format!(
             "the party calls itself {:?}, its certificate is that of {name:?}",

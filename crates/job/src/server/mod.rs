@@ -1,6 +1,6 @@
 //! The coordinator of a job: it lets parties in, runs rounds, keeps the model, and tells everybody the results.
 //!
-//! [`JobServer`] is its interface: the program that drives it hands in what has come ([`Input`]) and carries out what
+//! [`CoordinatorMachine`] is its interface: the program that drives it hands in what has come ([`Input`]) and carries out what
 //! it asks for ([`Effect`]). The code behind it goes from top to bottom. `job` is the course of a job from its first
 //! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
 //! `failed` which parties live, `revocation` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round`, `collecting` and `concluding` are its rounds, `ended` their
@@ -53,8 +53,8 @@ use blindsum_protocol::{Best, InitialModel, Job, RoundKind, ServerRole};
 use bytes::Bytes;
 use tracing::warn;
 
-use crate::actor::{Actor, Hand, Now, Ticket, Time};
 use crate::falling::Falling;
+use crate::machine::{Hand, Machine, Now, Time};
 use crate::orders::Terms;
 use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::StoredJob;
@@ -96,12 +96,12 @@ use trouble::Trouble;
 /// The program that drives it carries out the effects in order. Before each of them it applies the current
 /// [`gate`](Self::gate) to the code that receives answers: a party must not be told of a stage whose answers are not
 /// let in yet.
-pub struct JobServer {
-    actor: Actor<Input, Effect>,
-    board: Arc<Board>,
-}
+pub type CoordinatorMachine = Machine<Input, Effect, Shown>;
 
-impl JobServer {
+/// What a coordinator shows while it runs.
+pub struct Shown(Arc<Board>);
+
+impl CoordinatorMachine {
     /// Goes on with a job that is in the store, or begins it. All its randomness comes from `entropy`, which must not
     /// be used a second time. This call reads the store at once.
     ///
@@ -138,57 +138,26 @@ impl JobServer {
         totals.aborted(Cause::Restarted, stored.interrupted.len() as u64);
         let board = Board::new(gate, status, totals);
         let told = board.clone();
-        let actor = Actor::start(entropy, now, |hand| {
+        Ok(Self::start(entropy, now, Shown(board), |hand| {
             let lead = Lead::new(parts, stored, operator, told, hand);
             let lead = Lead { met, turns, ..lead };
             lead.going_on(best).run()
-        });
-        Ok(Self { actor, board })
-    }
-
-    /// Hands in an input.
-    pub fn handle(&mut self, now: Now, input: Input) {
-        self.actor.handle(now, input);
-    }
-
-    /// Tells the coordinator that the work of an [`Effect::Work`] has ended, with or without a result.
-    pub fn worked(&mut self, now: Now, ticket: Ticket) {
-        self.actor.worked(now, ticket);
-    }
-
-    /// Tells the coordinator that time has passed.
-    pub fn tick(&mut self, now: Now) {
-        self.actor.tick(now);
-    }
-
-    /// The next effect to carry out, if there is one.
-    pub fn poll(&mut self) -> Option<Effect> {
-        self.actor.poll()
-    }
-
-    /// When to call [`tick`](Self::tick), unless something comes before.
-    pub fn wake(&self) -> Option<Time> {
-        self.actor.wake()
-    }
-
-    /// Whether work is under way. Inputs wait for its end, so they may as well wait outside.
-    pub fn is_busy(&self) -> bool {
-        self.actor.is_busy()
+        }))
     }
 
     /// Which answers may come now. When it changes, this is another `Arc`.
     pub fn gate(&self) -> Arc<Gate> {
-        self.board.gate()
+        self.shown.0.gate()
     }
 
     /// Where the job stands, for people. When it changes, this is another `Arc`.
     pub fn status(&self) -> Arc<JobStatus> {
-        self.board.status()
+        self.shown.0.status()
     }
 
     /// What the job has counted since it was opened: now, and whenever it is asked later.
     pub fn counted(&self) -> Counted {
-        Counted::of(&self.board)
+        Counted::of(&self.shown.0)
     }
 }
 
@@ -352,6 +321,7 @@ impl Lead {
             joining: None,
             opening: None,
             running: None,
+            // guard: campaign-results-are-kept, stored-results-are-told
             ended: Ended::stored(stored.ending),
             next_round: stored.next_round,
             rounds_done: stored.rounds_done,

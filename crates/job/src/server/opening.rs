@@ -18,7 +18,7 @@ use super::face::Input;
 use super::failed::Lost;
 use super::job::Event;
 use super::{Halt, Lead};
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::pb::party_frame::Frame;
 use crate::{foreign, pb, seconds};
 
@@ -203,6 +203,7 @@ impl Lead {
 
     /// A member that lies about its nonce.
     fn lied_opening(&mut self, name: &Arc<str>, reason: String) {
+        // guard: who-lies-about-its-nonce-sits-out
         self.conduct.lied(name, self.begun);
         self.call_without(name, &reason);
         if let Some(opening) = &mut self.opening {
@@ -227,6 +228,7 @@ impl Lead {
                 );
                 return Err(Halt::Missed { whom, reason });
             }
+            // guard: all-members-open
             if opening.missing().next().is_none() {
                 return Ok(());
             }
@@ -301,10 +303,12 @@ impl Lead {
         };
         let nonce = <[u8; 32]>::try_from(nonce).ok();
         let fits = |nonce: &[u8; 32]| {
+            // guard: nonces-fit-at-the-coordinator
             nonce_commitment(&self.parts.job, opening.number, name, nonce) == member.commitment
         };
         match nonce.filter(fits) {
             Some(nonce) => {
+                // guard: an-opening-counts-in-a-round-that-begins
                 member.nonce = Some(nonce);
                 self.unpublished = true;
             }

@@ -13,7 +13,7 @@ use super::face::Effect;
 use super::failed::Lost;
 use super::trouble::Trouble;
 use super::{Halt, Lead};
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::orders::{Changed, Command, LostRound, Order, OrderError, OrderId, Outcome, Terms};
 use crate::pb::{RefusalCode, Refused};
 use crate::report::JobState;

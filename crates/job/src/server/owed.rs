@@ -22,6 +22,7 @@ struct Debt {
 impl Owed {
     /// One more message, which ends a stage.
     pub fn add(&mut self, stage: u8, message: Content, shelf: Option<Arc<dyn Shelf>>) {
+        // guard: campaign-all-that-was-missed
         self.0.push(Debt {
             stage,
             message,

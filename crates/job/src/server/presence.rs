@@ -14,7 +14,7 @@ use rand_core::Rng;
 
 use super::face::LinkId;
 use super::link::Link;
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
 
 /// Bytes of the id of a process, and of a token.
@@ -63,6 +63,7 @@ impl Presence {
         older: Option<&Link>,
         grace: Duration,
     ) -> Result<bool, pb::Refused> {
+        // guard: ids-of-their-length
         let odd = |bytes: &[u8]| !(bytes.is_empty() || bytes.len() == ID);
         if odd(&hello.process) || odd(&hello.token) {
             let reason = "Hello: the process and the token must have 0 or 16 bytes";
@@ -72,6 +73,7 @@ impl Presence {
         let other_key = older.filter(|older| older.peer.key != newer.peer.key);
         match self.0.get_mut(name) {
             _ if hello.process.is_empty() => other_key.map_or(Ok(()), |older| Err(taken(older))),
+            // guard: the-replaced-stay-away
             Some(seat) if seat.replaced.contains(&hello.process) => {
                 let code = RefusalCode::RefusalReplaced;
                 Err(pb::Refused::new(code, ANOTHER_PROCESS))
@@ -80,6 +82,7 @@ impl Presence {
                 let now = newer.hand.now();
                 seat.ask(hello, newer)?.wait(other_key, now, grace)
             }
+            // guard: late-connections-replace-nothing
             Some(seat) if hello.connection <= seat.connection => {
                 let reason = "the same process has a newer connection";
                 Err(pb::Refused::new(RefusalCode::RefusalReplaced, reason))
@@ -108,6 +111,7 @@ impl Seat {
         if !self.process.is_empty() && self.process != next.process {
             self.replaced.push_back(self.process);
         }
+        // guard: few-are-remembered
         if self.replaced.len() > REPLACED {
             self.replaced.pop_front();
         }
@@ -117,6 +121,7 @@ impl Seat {
     /// Another process wants to be let in: it shows that it is running, or is asked to.
     fn ask(&mut self, hello: &pb::Hello, newer: &Link) -> Result<&mut Asked, pb::Refused> {
         let answers =
+            // guard: a-token-is-of-one-process, another-process-shows-that-it-lives
             |asked: &Asked| asked.process == hello.process && asked.token[..] == hello.token;
         if let Some(asked) = self.asked.take().filter(answers) {
             return Ok(self.asked.insert(asked));
@@ -155,7 +160,9 @@ impl Asked {
         };
         let (link, bytes) = other.heard();
         match self.before.filter(|(before, _)| *before == link) {
+            // guard: two-parties-have-two-names
             Some((_, heard)) if heard < bytes => return Err(taken(other)),
+            // guard: late-bytes-are-no-life
             None if now - self.since >= grace => self.before = Some((link, bytes)),
             _ => {}
         }

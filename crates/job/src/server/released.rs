@@ -11,7 +11,7 @@ use tracing::warn;
 use super::joining::ReadyParty;
 use super::trouble::grown;
 use super::{Halt, Lead, Parts};
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::released::{MAX_RELEASES, Release, Releases, Rule, compare, standing};
 use crate::store::StoredJob;
 use crate::{foreign, hex, pb};
@@ -40,6 +40,7 @@ impl Opened {
             kept.map_err(|error| io::Error::other(error.to_string()))
         };
         let last_counted = stored.ending.as_ref().map_or(0, |ending| ending.done.round);
+        // guard: the-coordinator-recalls-what-was-opened
         let kept = standing(&parts.job, stored.released.clone(), last_counted);
         Self {
             releases: Releases::new(&parts.job, kept, Box::new(keep)),
@@ -111,6 +112,7 @@ impl Lead {
             root: job.spec().root(),
         };
         let Some(chosen) = choose(&present, &known, choice, number) else {
+            // guard: rounds-that-may-not-be-opened-do-not-fail
             return Err(Halt::Unopened(format!(
                 "no round of the parties that are ready may have a result: {near}"
             )));

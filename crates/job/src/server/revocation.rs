@@ -11,7 +11,7 @@ use tracing::{error, warn};
 use super::Lead;
 use super::face::Peer;
 use super::failed::Lost;
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
 
 /// Time between two looks at the list. A changed file is read as often.
@@ -27,6 +27,7 @@ impl Lead {
             return self.list_look;
         }
         self.list_look = self.hand.now() + LIST_LOOK;
+        // guard: the-revoked-have-to-go
         self.expel_unfit();
         let of_list = self.list_warning();
         // Of certificates out of their time the log says so already.
@@ -64,6 +65,7 @@ impl Lead {
     /// Whether there is a list and its time is over: nobody can be certified then.
     pub(super) fn list_is_over(&self) -> bool {
         let until = self.parts.anchor.lists_valid_until();
+        // guard: no-round-without-a-valid-list
         until.is_some_and(|until| until <= self.hand.unix_seconds())
     }
 
@@ -82,6 +84,7 @@ impl Lead {
                     .into(),
             ),
             Err(CertificateError::Expired { not_after, now })
+                // guard: certificates-that-end-are-refused, nobody-is-expelled-by-a-wrong-clock
                 if !self.is_in_round(&peer.name) && !self.doubts_clock() =>
             {
                 // Its reader cuts long texts off: what to do comes early.

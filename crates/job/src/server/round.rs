@@ -246,6 +246,7 @@ impl Lead {
         let reason = format!("no answer to stage {name} within {time} s");
         let silent = self.running.as_ref().map(Running::silent);
         for seat in silent.unwrap_or_default() {
+            // guard: lost-parties-are-dropped
             self.drop_seat(round.number(), seat, LossCause::Deadline, &reason);
         }
         self.needs_servers()
@@ -289,6 +290,7 @@ impl Lead {
                 round,
                 letter,
             } if round == number => self.hear(number, stage, from, letter).await,
+            // guard: campaign-lost-lines-end-the-round
             Event::LineLost { to, reason } if stage.server.is_computing() => {
                 let to = server_name(to);
                 let whom =

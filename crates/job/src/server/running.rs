@@ -14,7 +14,7 @@ use super::failed::Lost;
 use super::finished::Finished;
 use super::owed::Owed;
 use super::shared::Shared;
-use crate::actor::Time;
+use crate::machine::Time;
 use crate::orders::Terms;
 use crate::report::{Bytes, RoundReport, RoundState, StageReport, void_metrics};
 use crate::totals::LossCause;
@@ -258,6 +258,7 @@ impl Running {
     pub fn is_settled(&self, computing: bool) -> bool {
         let (answers, required) = self.answers();
         let all_answered = self.missing.is_empty() && !computing;
+        // guard: too-few-cannot-succeed
         all_answered || answers + self.missing.len() < required
     }
 
@@ -304,6 +305,7 @@ impl Running {
     pub fn drop_out(&mut self, party: PartyId, why: (LossCause, &str), hears: bool) -> bool {
         let (cause, reason) = why;
         let may_count = self.has_vector(party);
+        // guard: survivors-are-not-sent-away-early, campaign-who-counts-hears-the-end
         let told = !(hears && may_count);
         self.missing.remove(&party.into());
         let name = self.name(party).to_string();
@@ -455,6 +457,7 @@ impl Running {
     ) {
         let survivors = outcome.survivors.iter();
         let survivors = survivors.map(|party| self.name(party).to_string());
+        // guard: campaign-who-counts-is-in-the-sum
         self.report.survivors = survivors.collect();
         for fault in &outcome.faults {
             let text = self.told(fault);
@@ -463,6 +466,7 @@ impl Running {
                 self.report.faults.push(text);
             }
         }
+        // guard: a-void-metric-is-named
         self.report.faults.extend(void_metrics(metrics));
         self.report.state = RoundState::Done;
         self.report.total_weight = *total_weight;

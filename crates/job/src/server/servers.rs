@@ -127,6 +127,7 @@ impl Lead {
         self.unpublished = true;
         self.changed = self.hand.now();
         self.resume_server(role, hello);
+        // guard: what-a-server-said-goes-with-its-process
         self.opened.begins_anew(role);
         if let Some(counted) = self.last_counted() {
             self.tell_server(role, over(counted, "it has a result", true).into());
@@ -154,6 +155,7 @@ impl Lead {
             .filter(|running| !running.is_gone(role))
             .map(|r| r.number());
         if let Some(number) = number {
+            // guard: campaign-servers-come-back-to-no-round
             if number == hello.round {
                 return self.send_server_start(role, hello.answered);
             }

@@ -17,6 +17,7 @@ impl Lead {
         letter: Bytes,
     ) -> Result<Collecting, Halt> {
         // What a server tells of uploads, perhaps late, says nothing about who is slow to compute.
+        // guard: notices-are-no-answers
         let is_letter = stage.server.is_letter(&letter);
         let heard = self.hand.work(move || {
             let heard = stage.server.hear(from, &letter);

@@ -29,6 +29,7 @@ impl Lead {
     /// Whether nobody can be certified for a round, whoever comes: the revocation list is out of date, or too few
     /// certificates are in their time.
     pub(super) fn cannot_certify(&self) -> bool {
+        // guard: no-round-begins-out-of-time
         self.list_is_over() || self.out_of_time.is_some()
     }
 

@@ -111,6 +111,7 @@ impl Lead {
     /// What becomes of the job after a round without a result; an error where it ends.
     pub(super) async fn without_result(&mut self, halt: Halt) -> Result<(), Halt> {
         if !matches!(halt, Halt::Unopened(_)) {
+            // guard: patience-is-counted-anew
             self.opened.tried_otherwise();
         }
         match halt {
@@ -175,6 +176,7 @@ impl Lead {
         }
         for loss in &losses {
             if loss.gave_no_update {
+                // guard: who-gives-no-update-again-and-again-sits-out
                 self.conduct.gave_no_update(&loss.name, self.begun);
             } else {
                 self.conduct.lost(&loss.name, self.begun);
@@ -218,6 +220,7 @@ impl Lead {
         let told = format!("no sum without the {role}, which is out of the round: {reason}");
         Err(match running.has_lied(role) {
             true => Halt::Aborted(told),
+            // guard: lost-servers-are-waited-for
             false => Halt::Waits {
                 whom: format!("waiting for the {role}, lost in round {number}: {reason}"),
                 reason: told,
@@ -301,6 +304,7 @@ impl Lead {
             let (results, result) = (results.clone(), learnt.clone());
             let kept = move || keep(&*results, round, &result, RESULTS_FOLDER);
             let kept = self.hand.work(kept);
+            // guard: mpc3-keep-at-coordinator
             let Err(reason) = kept.await? else {
                 self.trouble.begun();
                 return Ok(learnt);
@@ -324,6 +328,7 @@ impl Lead {
             return;
         }
         let dated = self.conduct.to_bytes(self.begun);
+        // guard: who-sits-out-is-stored
         let stored = self.stored(move |store, job| store.set_conduct(job, &dated));
         match stored.await {
             Ok(()) => self.conduct_stored = bytes,

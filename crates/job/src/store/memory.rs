@@ -185,6 +185,7 @@ impl Kept {
         let oldest = self
             .faults
             .iter()
+            // guard: nobody-pushes-out-what-others-did
             .position(|kept| of_kind(&kept) && is_most(kept));
         if let Some(oldest) = oldest {
             self.faults.remove(oldest);

@@ -14,13 +14,13 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pki::{CertificateAuthority, Kind};
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
 use blindsum_job::JobError;
-use blindsum_job::actor::{Now, Time};
 use blindsum_job::follower;
+use blindsum_job::machine::{Now, Time};
 use blindsum_job::orders::{Change, Command, Order, OrderId};
-use blindsum_job::party::{self, Identity, JobParty, LinkId, Say};
+use blindsum_job::party::{self, Identity, LinkId, PartyMachine, Say};
 use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::report::RoundState;
-use blindsum_job::server::{Input, JobServer};
+use blindsum_job::server::{CoordinatorMachine, Input};
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{Job, JobSpec, ServerIndex, ServerRole};
 use rand_chacha::ChaCha20Rng;
@@ -50,7 +50,7 @@ pub struct Ensemble {
     store: Arc<MemoryStore>,
     /// The results that the coordinator keeps.
     pub kept: Arc<Kept>,
-    server: JobServer,
+    server: CoordinatorMachine,
     server_lives: u8,
     /// Parties first, then servers.
     pub hosts: Vec<Host>,
@@ -344,7 +344,7 @@ impl Ensemble {
                 Arc::default()
             };
             let records = Arc::new(Filling(records, full));
-            let party = JobParty::open(settings, identity, Some(records), now, entropy);
+            let party = PartyMachine::open(settings, identity, Some(records), now, entropy);
             host.machine = Some(Machine::Party(party));
             let asks = !self.hosts[number].trouble.asks_late;
             self.give(number, |machine, now| {
@@ -455,9 +455,9 @@ impl Ensemble {
         {
             let done = match machine {
                 Machine::Party(party) => party.poll().map(|effect| self.of_party(number, effect)),
-                Machine::Server(server) => {
-                    server.poll().map(|effect| self.of_server(number, effect))
-                }
+                Machine::Server(server) => server
+                    .poll_working(now)
+                    .map(|effect| self.of_server(number, effect)),
             };
             if done.is_none() {
                 return;

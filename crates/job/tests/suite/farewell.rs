@@ -7,9 +7,9 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
 use blindsum_job::Model;
-use blindsum_job::actor::{Now, Time};
 use blindsum_job::chunks::CHUNK;
-use blindsum_job::party::{Effect, Identity, Input, JobParty, LinkId, Over, Settings, Told};
+use blindsum_job::machine::{Now, Time};
+use blindsum_job::party::{Effect, Identity, Input, LinkId, Over, PartyMachine, Settings, Told};
 use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::records::MemoryRecords;
 use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName};
@@ -20,7 +20,7 @@ use crate::hosts::{BEGIN, policy};
 
 struct Scene {
     job: Job,
-    party: JobParty,
+    party: PartyMachine,
     link: LinkId,
     seconds: u64,
     over: Option<Over>,
@@ -31,11 +31,11 @@ impl Scene {
         let (job, settings, identity) = parts(4);
         Self::of(
             job,
-            JobParty::open(settings, identity, None, now(0), [5; 32]),
+            PartyMachine::open(settings, identity, None, now(0), [5; 32]),
         )
     }
 
-    fn of(job: Job, party: JobParty) -> Self {
+    fn of(job: Job, party: PartyMachine) -> Self {
         let mut scene = Self {
             job,
             party,
@@ -91,13 +91,8 @@ impl Scene {
     }
 
     fn carry_out(&mut self) {
-        while let Some(effect) = self.party.poll() {
+        while let Some(effect) = self.party.poll_working(now(self.seconds)) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.party.worked(now(self.seconds), ticket);
-                }
                 Effect::Tell(Told::Over(over)) => self.over = Some(over),
                 _ => {}
             }
@@ -218,7 +213,7 @@ fn case_54_an_offer_after_the_end_is_of_a_job_that_goes_on() {
 #[test]
 fn case_54_a_last_model_that_is_coming_in_is_waited_for() {
     let (job, settings, identity) = parts(140_000);
-    let party = JobParty::open(settings, identity, None, now(0), [5; 32]);
+    let party = PartyMachine::open(settings, identity, None, now(0), [5; 32]);
     let mut scene = Scene::of(job, party);
     scene.hear_done();
     scene.lose();
@@ -256,7 +251,7 @@ fn case_54_a_suspended_party_does_not_wait_for_the_last_model_for_ever() {
     let resumed = |mark, seconds: u64| {
         let (job, settings, identity) = parts(4);
         let entropy = [6 + seconds as u8; 32];
-        let party = JobParty::resume(
+        let party = PartyMachine::resume(
             settings,
             identity,
             records.clone(),

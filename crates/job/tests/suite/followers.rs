@@ -78,18 +78,7 @@ fn handed(job: &mut Ensemble, number: usize, input: follower::Input) -> Vec<foll
         panic!("host {number} is a server");
     };
     server.handle(now, input);
-    let mut done = Vec::new();
-    while let Some(effect) = server.poll() {
-        match effect {
-            follower::Effect::Work(task) => {
-                let ticket = task.ticket;
-                task.run();
-                server.worked(now, ticket);
-            }
-            other => done.push(other),
-        }
-    }
-    done
+    std::iter::from_fn(|| server.poll_working(now)).collect()
 }
 
 /// Abuse case 28: what comes for a round that is over at a server is refused, and what comes for a later one is kept.

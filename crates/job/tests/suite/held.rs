@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use blindsum_job::Model;
-use blindsum_job::actor::{Now, Time};
+use blindsum_job::machine::{Now, Time};
 use blindsum_job::orders::{Command, MAX_REASON};
-use blindsum_job::party::{Effect, Input, JobParty, LinkId, Told};
+use blindsum_job::party::{Effect, Input, LinkId, PartyMachine, Told};
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::records::MemoryRecords;
@@ -78,7 +78,7 @@ fn whoever_connects_while_the_job_is_paused_hears_it_also_after_a_restart() {
 /// A party, and what its caller is told.
 struct Listener {
     job: Job,
-    party: JobParty,
+    party: PartyMachine,
     link: LinkId,
     millis: u64,
     told: Vec<String>,
@@ -87,11 +87,11 @@ struct Listener {
 impl Listener {
     fn new() -> Self {
         let (job, settings, identity) = parts(4);
-        let party = JobParty::open(settings, identity, None, now(0), [5; 32]);
+        let party = PartyMachine::open(settings, identity, None, now(0), [5; 32]);
         Self::of(job, party)
     }
 
-    fn of(job: Job, party: JobParty) -> Self {
+    fn of(job: Job, party: PartyMachine) -> Self {
         Self {
             job,
             party,
@@ -136,13 +136,8 @@ impl Listener {
     }
 
     fn carry_out(&mut self) {
-        while let Some(effect) = self.party.poll() {
+        while let Some(effect) = self.party.poll_working(now(self.millis)) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.party.worked(now(self.millis), ticket);
-                }
                 Effect::Tell(Told::Held(reason)) => self.told.push(reason),
                 Effect::Tell(Told::Over(_)) => panic!("the party has ended"),
                 _ => {}
@@ -223,7 +218,8 @@ fn a_party_that_was_suspended_is_told_again() {
     let records = Arc::new(MemoryRecords::default());
     let resume = |mark| {
         let (job, settings, identity) = parts(4);
-        let party = JobParty::resume(settings, identity, records.clone(), mark, now(0), [5; 32]);
+        let party =
+            PartyMachine::resume(settings, identity, records.clone(), mark, now(0), [5; 32]);
         let mut party = Listener::of(job, party);
         party.carry_out();
         party

@@ -7,13 +7,13 @@ use std::time::Duration;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pki::Validity;
 use blindsum_crypto::sign::IdentityKey;
-use blindsum_job::actor::Now;
 use blindsum_job::chunks::pieces;
-use blindsum_job::follower::{self, JobFollower};
-use blindsum_job::party::{JobParty, Policy, RoundResult};
+use blindsum_job::follower::{self, ServerMachine};
+use blindsum_job::machine::Now;
+use blindsum_job::party::{PartyMachine, Policy, RoundResult};
 use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::records::MemoryRecords;
-use blindsum_job::server::{self, JobServer, MemoryShelves, Peer, Traffic};
+use blindsum_job::server::{self, CoordinatorMachine, MemoryShelves, Peer, Traffic};
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{
     Adversary, Integers, Job, JobSpec, ModelUpdate, ProtocolName, RuleName, ServerRole,
@@ -78,8 +78,8 @@ pub fn validity_of(is_last: bool) -> Validity {
 }
 
 pub enum Machine {
-    Party(JobParty),
-    Server(JobFollower),
+    Party(PartyMachine),
+    Server(ServerMachine),
 }
 
 /// A party, or a server that is not the coordinator.
@@ -134,7 +134,7 @@ impl Host {
             records: self.records.clone(),
             results: Some(self.kept.clone()),
         };
-        Machine::Server(JobFollower::open(parts, now, entropy))
+        Machine::Server(ServerMachine::open(parts, now, entropy))
     }
 }
 
@@ -176,7 +176,7 @@ pub fn open(
     kept: &Arc<Kept>,
     now: Now,
     lives: u8,
-) -> JobServer {
+) -> CoordinatorMachine {
     let parts = server::Parts {
         job: job.clone(),
         initial: None,
@@ -195,7 +195,7 @@ pub fn open(
         },
         hosted: false,
     };
-    JobServer::open(parts, now, [lives; 32]).unwrap()
+    CoordinatorMachine::open(parts, now, [lives; 32]).unwrap()
 }
 
 pub fn policy() -> Policy {

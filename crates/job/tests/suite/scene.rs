@@ -8,16 +8,16 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pki::{CertificateAuthority, Validity};
 use blindsum_crypto::sign::Algorithm;
 use blindsum_job::JobError;
-use blindsum_job::actor::{Now, Time};
 use blindsum_job::calls::{CallEnd, CallError, CallId};
+use blindsum_job::machine::{Now, Task, Time};
 use blindsum_job::membership::Lease;
 use blindsum_job::orders::{Command, Order, OrderError, OrderId, Outcome};
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, PartyFrame};
 use blindsum_job::report::JobState;
 use blindsum_job::server::{
-    Choice, CurrentTimes, Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Say,
-    Settings, Shared,
+    Choice, CoordinatorMachine, CurrentTimes, Effect, Hold, Input, LinkId, MemoryShelves, Parts,
+    Say, Settings, Shared,
 };
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_protocol::{Job, JobSpec, Message};
@@ -53,7 +53,7 @@ pub struct Scene {
     pub job: Arc<Job>,
     pub anchor: Arc<TrustAnchor>,
     pub store: Arc<MemoryStore>,
-    pub server: JobServer,
+    pub server: CoordinatorMachine,
     pub now: Now,
     pub parties: Vec<Party>,
     /// What each connection has heard and nobody has taken yet.
@@ -264,16 +264,14 @@ impl Scene {
 
     /// Does what the server asks for, tasks in place, until it waits.
     pub fn carry_out(&mut self) {
-        while let Some(effect) = self.server.poll() {
+        let lose_work = self.lose_work;
+        let work = |task: Task| {
+            if !lose_work {
+                task.run();
+            }
+        };
+        while let Some(effect) = self.server.poll_with(self.now, work) {
             let (link, heard) = match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    if !self.lose_work {
-                        task.run();
-                    }
-                    self.server.worked(self.now, ticket);
-                    continue;
-                }
                 Effect::Over(result) => {
                     self.over = Some(result);
                     continue;
@@ -432,7 +430,7 @@ pub fn open(
     seed: u8,
     own: Option<CurrentTimes>,
     hosted: bool,
-) -> JobServer {
+) -> CoordinatorMachine {
     let parts = Parts {
         job: job.clone(),
         initial: None,
@@ -451,7 +449,7 @@ pub fn open(
         },
         hosted,
     };
-    JobServer::open(parts, now, [seed; 32]).unwrap()
+    CoordinatorMachine::open(parts, now, [seed; 32]).unwrap()
 }
 
 /// What comes of something that is said; nothing where nobody needs it any more.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use blindsum_job::actor::Time;
+use blindsum_job::machine::Time;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, RoundRefusalCode};
 use blindsum_job::report::{JobState, RoundReport, RoundState, StageReport};

@@ -147,6 +147,7 @@ impl<F: NttField> CosetTransform<F> {
     ) -> Result<Self, MathError> {
         check_size(coefficients, points)?;
         Ok(Self {
+            // guard: ramp-points-off-the-words
             tree: Tree::new(F::GENERATOR, points, backend)?,
             roots: tree::roots_up_to(points)?,
             coefficients,
@@ -179,6 +180,7 @@ impl<F: NttField> CosetTransform<F> {
     /// If j is not below this order.
     #[must_use]
     pub fn point(&self, j: usize) -> F {
+        // guard: ramp-share-points-are-no-word-points
         F::GENERATOR * tree::leaf(&self.roots, j)
     }
 

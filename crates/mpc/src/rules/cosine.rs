@@ -38,6 +38,7 @@ impl<R: Ring> Mpc<R> {
             sum: self.weighted(&weights, &kept).await?,
             total: Some(weights.sums(kept.count())),
             divisor: f64::from(1 << FRACTION),
+            // guard: last-bits-of-cosine
             even: FRACTION,
             passed,
             no_direction: None,

@@ -112,6 +112,7 @@ impl<R: Ring> Mpc<R> {
             bits.extend([(n, 64); 2]);
         }
         let trust = self.trust(vectors, bounds, trusted, norm);
+        // guard: directions-go-through-the-gate
         let passed = self.passed(vectors, trusted.shared(), bounds);
         let (trust, passed, ()) = join3(trust, passed, self.make_ahead(bits)).await?;
         let Trust {
@@ -132,6 +133,7 @@ impl<R: Ring> Mpc<R> {
             sum: self.weighted(&weights, &kept).await?,
             total: (!hide_total).then(|| trust.sums(kept.count())),
             divisor: 2f64.powi((FRACTION + bounds.exponent) as i32) / norm,
+            // guard: last-bits-of-fltrust
             even: bounds.even_of_trust(norm),
             passed,
             no_direction,
@@ -160,6 +162,7 @@ impl<R: Ring> Mpc<R> {
         let no_direction = async {
             match &of_direction {
                 Some(squared) => {
+                    // guard: what-is-no-direction-is-verified
                     let bit = self.is_no_direction(squared, vectors.length());
                     bit.await.map(Some)
                 }
@@ -221,6 +224,7 @@ impl<R: Ring> Mpc<R> {
     async fn divided(&self, trust: &Shares<R>) -> Result<Shares<R>, MpcError> {
         let n = trust.len();
         let bits = bits_of_total(n);
+        // guard: hidden-totals-have-a-least
         let least = FRACTION - LEAST_TOTAL_BITS;
         let inverse = self.inverse(&trust.sums(n), bits, least).await?;
         let every = |one: &Shares<R>| one.at(std::iter::repeat_n(0, n));

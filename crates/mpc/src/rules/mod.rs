@@ -53,6 +53,7 @@ impl<R: Ring> Weighed<R> {
     /// [`MpcError::Differs`]: a server cheats. [`MpcError::Direction`]: a party has shared something else than a direction.
     pub async fn verify(&self, mpc: &Mpc<R>) -> Result<(), MpcError> {
         mpc.verify().await?;
+        // guard: directions-have-a-norm
         let Some(bit) = &self.no_direction else {
             return Ok(());
         };
@@ -109,6 +110,7 @@ impl<R: Ring> Mpc<R> {
         bounds: Bounds,
     ) -> Result<Vec<bool>, MpcError> {
         match bounds.gate {
+            // guard: long-vectors-are-thrown-out
             Some(gate) => self.gate(vectors, direction, gate).await,
             None => Ok(vec![true; vectors.count()]),
         }

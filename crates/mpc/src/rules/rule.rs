@@ -116,6 +116,7 @@ impl Rule<'_> {
         }
         let has_direction = matches!(self, Self::FlTrust { .. });
         let check = |gate: Gate| gate.check(dim, has_direction);
+        // guard: vectors-are-not-too-long-for-the-gate
         bounds.gate.map_or(Ok(()), check)
     }
 

@@ -89,6 +89,7 @@ impl Found {
         if written.seq != number {
             return Err(wrong(format!("has number {}", written.seq)));
         }
+        // guard: lines-of-the-trail-follow-each-other
         if written.prev != hex(&self.chain.head) {
             return Err(wrong("does not have the hash of the line before".into()));
         }

@@ -87,6 +87,7 @@ impl Store for Recorded {
     }
 
     fn begin_round(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
+        // guard: no-round-without-the-trail
         self.check()?;
         self.store.begin_round(job, report)?;
         self.trail.note(Entry::RoundOffered {

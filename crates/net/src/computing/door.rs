@@ -112,6 +112,7 @@ impl Computing for Door {
                         servers that compute with it";
             return Err(Status::unimplemented(rule));
         };
+        // guard: uploads-are-of-parties
         if peer.role.is_some() {
             let rule = "uploads are of parties: this certificate is that of a server";
             return Err(Status::permission_denied(rule));

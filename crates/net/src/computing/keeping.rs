@@ -105,6 +105,7 @@ pub(super) fn check_hello(
             "no wire version is spoken by both: {first} to {last} here, {its_first} to {its_last} there"
         ));
     }
+    // guard: servers-are-told-by-their-place
     if hello.place != u32::from(place.number()) {
         let says = hello.place;
         return Err(format!(
@@ -232,6 +233,7 @@ fn push(begun: Option<(u64, Assembly)>, chunk: LetterChunk, limit: u64) -> Resul
     let assembly = match begun {
         Some((of, assembly)) if of == round => assembly,
         Some(_) => return Err("pieces of two letters come among each other".into()),
+        // guard: letters-are-limited
         None => Assembly::begin(total, limit).map_err(|e| format!("letter: {e}"))?,
     };
     assembly

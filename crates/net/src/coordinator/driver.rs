@@ -1,29 +1,29 @@
 //! Drives one job: hands in what its sessions receive, and carries out its effects in order.
 //!
-//! The job with all its decisions is [`JobServer`]. Here are the clock, the threads and the queues of the connections.
+//! The job with all its decisions is [`CoordinatorMachine`]. Here are the clock, the threads and the queues of the connections.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blindsum_job::JobError;
-use blindsum_job::actor::Ticket;
 use blindsum_job::calls::{Call, CallEnd, CallError, CallId};
 use blindsum_job::orders::{Order, OrderError, OrderId, Outcome};
-use blindsum_job::server::{self as job, Effect, Gate, Input, JobServer, LinkId, Peer, Say};
+use blindsum_job::server::{
+    self as job, CoordinatorMachine, Effect, Gate, Input, LinkId, Peer, Say, Shown,
+};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-use tokio::task::{JoinError, JoinHandle};
-use tracing::error;
 
 use super::open_calls::Calls;
 use crate::NetError;
 use crate::computing::{Heard, Lines};
+use crate::drive::Drive;
 use crate::membership::Members;
 use crate::outbox::{Content, Outbox, Queued};
 use crate::pb::{self, CoordinatorFrame};
 use crate::relay::{Relayed, Unreadable};
 use crate::report::{JobStatus, RoundState};
-use crate::system::{Clock, begin};
+use crate::system::Clock;
 use crate::wire::Sent;
 
 /// Ends of rounds that are kept for whoever hears of all of them and is slow.
@@ -99,8 +99,7 @@ impl Computing {
 
 /// A job and what it is driven with.
 pub(crate) struct Driver {
-    server: JobServer,
-    clock: Clock,
+    drive: Drive<Input, Effect, Shown>,
     connections: BTreeMap<LinkId, Connection>,
     /// The orders that were not answered yet, and the number of orders.
     orders: (
@@ -113,8 +112,6 @@ pub(crate) struct Driver {
     computing: Option<Computing>,
     /// The leases of its parties.
     members: Members,
-    /// The task under way.
-    working: Option<(Ticket, JoinHandle<()>)>,
     events: mpsc::Receiver<Event>,
     gate: watch::Sender<Arc<Gate>>,
     status: watch::Sender<JobStatus>,
@@ -132,7 +129,7 @@ pub(crate) struct Driver {
 impl Driver {
     /// The driver of a job that was opened by this clock, and where sessions and watchers find it.
     pub fn new(
-        server: JobServer,
+        server: CoordinatorMachine,
         clock: Clock,
         computing: Option<Computing>,
         members: Members,
@@ -145,14 +142,12 @@ impl Driver {
         let (gate, guarded) = watch::channel(server.gate());
         let (sender, events) = mpsc::channel(256);
         let driver = Self {
-            server,
-            clock,
+            drive: Drive::new(server, clock, told.job.clone()),
             connections: BTreeMap::new(),
             orders: Default::default(),
             calls: Calls::default(),
             computing,
             members,
-            working: None,
             events,
             gate,
             status,
@@ -178,7 +173,7 @@ impl Driver {
     /// # Errors
     /// Why the job could not go on.
     pub async fn run(mut self) -> Result<(), NetError> {
-        let end = self.drive().await;
+        let end = self.to_the_end().await;
         self.members.end().await;
         if let Some(Computing { lines, heard }) = self.computing {
             drop(heard);
@@ -187,10 +182,10 @@ impl Driver {
         end.map_err(NetError::from)
     }
 
-    async fn drive(&mut self) -> Result<(), JobError> {
+    async fn to_the_end(&mut self) -> Result<(), JobError> {
         loop {
             self.publish();
-            while let Some(effect) = self.server.poll() {
+            while let Some(effect) = self.drive.poll() {
                 if let ControlFlow::Break(end) = self.carry_out(effect) {
                     return end;
                 }
@@ -198,57 +193,33 @@ impl Driver {
             if self.heed_leases() {
                 continue;
             }
-            match self.working.take() {
-                Some((ticket, work)) => {
-                    if let Err(error) = self.worked(work).await {
-                        error!(job = %self.told.job, %error, "work ended without a result");
-                    }
-                    self.server.worked(self.clock.now(), ticket);
-                }
-                None => match self.next().await {
-                    Some(event) => {
-                        let input = self.input(event);
-                        self.server.handle(self.clock.now(), input);
-                    }
-                    None => self.server.tick(self.clock.now()),
-                },
+            if let Some(event) = self.next().await {
+                let input = self.input(event);
+                self.drive.handle(input);
             }
-        }
-    }
-
-    /// The end of work. Leases are renewed meanwhile: nobody has failed because the coordinator is busy.
-    async fn worked(&mut self, mut work: JoinHandle<()>) -> Result<(), JoinError> {
-        loop {
-            tokio::select! {
-                ended = &mut work => return ended,
-                () = self.clock.until(self.members.leases.wake()) => {}
-                () = self.members.news.notified() => {}
-            }
-            self.heed_leases();
         }
     }
 
     /// The job is told whose lease has run out; true where there is anybody. What it has said before is carried out then: who
     /// is back has its new lease.
     fn heed_leases(&mut self) -> bool {
-        let now = self.clock.now();
-        let lost = self.members.leases.lost(now.time);
+        let lost = self.members.leases.lost(self.drive.clock.now().time);
         let is_news = !lost.is_empty();
         for name in lost {
-            self.server.handle(now, Input::LeaseLost { name });
+            self.drive.handle(Input::LeaseLost { name });
         }
         is_news
     }
 
     /// What the job shows is seen before anybody hears of it: whoever is told of a stage finds its gate open.
     fn publish(&mut self) {
-        let gate = self.server.gate();
+        let gate = self.drive.machine.gate();
         self.gate.send_if_modified(|known| {
             let news = !Arc::ptr_eq(known, &gate);
             *known = gate;
             news
         });
-        let status = self.server.status();
+        let status = self.drive.machine.status();
         if !Arc::ptr_eq(&self.told, &status) {
             if has_ended(&self.told, &status) {
                 // Perhaps nobody wants to hear it.
@@ -262,7 +233,6 @@ impl Driver {
     /// Does what the job asks for, unless that was its last effect.
     fn carry_out(&mut self, effect: Effect) -> ControlFlow<Result<(), JobError>> {
         match effect {
-            Effect::Work(task) => self.working = Some(begin(task)),
             Effect::Admit(link) => self.answer(link, Ok(())),
             Effect::Refuse(link, refused) => {
                 self.answer(link, Err(refused));
@@ -274,7 +244,7 @@ impl Driver {
                 None => {
                     let reason = "there is no line to it".into();
                     let lost = Input::LineLost { to, reason };
-                    self.server.handle(self.clock.now(), lost);
+                    self.drive.handle(lost);
                 }
             },
             Effect::Close(link, last) => {
@@ -289,7 +259,10 @@ impl Driver {
                     connection.outbox.end_now(last.into());
                 }
             }
-            Effect::Lease(word) => self.members.leases.carry_out(self.clock.now().time, word),
+            Effect::Lease(word) => {
+                let now = self.drive.clock.now();
+                self.members.leases.carry_out(now.time, word);
+            }
             Effect::Ordered { id, outcome } => {
                 if let Some(answer) = self.orders.0.remove(&id) {
                     // Perhaps nobody waits for it any more.
@@ -321,19 +294,21 @@ impl Driver {
         }
     }
 
-    /// What happens next; none where it is time for the job to go on by itself.
+    /// What happens next; none where the job goes on by itself, and where a lease may have run out. While work is under way
+    /// the rest waits. Leases are renewed meanwhile: nobody has failed because the coordinator is busy.
     async fn next(&mut self) -> Option<Event> {
+        let (clock, is_free) = (self.drive.clock.clone(), !self.drive.machine.is_busy());
         tokio::select! {
             biased;
-            _ = self.stopping.wait_for(|stopping| *stopping) => Some(Event::Input(Input::Stop)),
-            Some(Unreadable { round, reason }) = self.unreadable.1.recv() => {
+            _ = self.stopping.wait_for(|stopping| *stopping), if is_free => Some(Event::Input(Input::Stop)),
+            Some(Unreadable { round, reason }) = self.unreadable.1.recv(), if is_free => {
                 Some(Event::Input(Input::Unreadable { round, reason }))
             }
-            input = Computing::next(&mut self.computing) => Some(Event::Input(input)),
-            event = self.events.recv() => event.or(Some(Event::Input(Input::Stop))),
+            input = Computing::next(&mut self.computing), if is_free => Some(Event::Input(input)),
+            event = self.events.recv(), if is_free => event.or(Some(Event::Input(Input::Stop))),
             () = self.members.news.notified() => None,
-            () = self.clock.until(self.server.wake()) => None,
-            () = self.clock.until(self.members.leases.wake()) => None,
+            () = clock.until(self.members.leases.wake()) => None,
+            () = self.drive.goes_on() => None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use blindsum_job::server::{Counted, JobServer, Parts};
+use blindsum_job::server::{CoordinatorMachine, Counted, Parts};
 use blindsum_protocol::Job;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
@@ -176,7 +176,7 @@ fn open_job(
         hosted,
     };
     let clock = Clock::new(shared.side.clock().clone());
-    let server = JobServer::open(parts, clock.now(), entropy()?)?;
+    let server = CoordinatorMachine::open(parts, clock.now(), entropy()?)?;
     let counted = server.counted();
     let stopping = shared.stopping.clone();
     let (driver, handle, status) = Driver::new(server, clock, computing, members, stopping);

@@ -365,6 +365,7 @@ impl Coordinator {
             for job in &jobs {
                 let mut status = job.status.clone();
                 let heard =
+                    // guard: nobody-leaves-before-the-result, who-lost-the-last-round-hears-its-end
                     |status: &JobStatus| status.unconfirmed.is_empty() && status.lost.is_empty();
                 let settled = |status: &JobStatus| {
                     status.connected.is_empty() && (status.state.has_broken_off() || heard(status))
@@ -373,6 +374,7 @@ impl Coordinator {
             }
         };
         let farewell = seconds(self.host.shared.limits().farewell);
+        // guard: nobody-stays-for-ever
         let _ = tokio::time::timeout(farewell, confirmed).await;
         // Those that are here hear that the job is done, and leave, however short the time for the others is.
         for job in &jobs {

@@ -150,18 +150,21 @@ impl Reader {
     async fn in_time<T>(&mut self, work: impl Future<Output = T>) -> Result<T, End> {
         let mut work = pin!(work);
         while let (Some(place), Some(times)) = (self.session.receiving(), &self.times) {
+            // guard: small-talk-is-no-answer
             let until = times.next_until;
             let turn_over = self.memory.clone().turn_over(times.turn);
             let mut gate = self.job.gate.clone();
             tokio::select! {
                 // Time is over also where the next frame is always there.
                 biased;
+                // guard: memory-goes-back-with-the-stage
                 _ = gate.wait_for(|gate| (gate.round, gate.stage) != place) => self.session.forget(),
                 () = sleep_until(until) => {
                     let seconds = self.chunk_timeout.as_secs_f64();
                     let reason = format!("no chunk of {CHUNK} bytes within {seconds} s");
                     return Err(too_slow(reason, true));
                 }
+                // guard: drips-give-way
                 () = turn_over => {
                     let reason = "others wait for the memory that its message holds";
                     return Err(too_slow(reason.into(), false));
@@ -194,6 +197,7 @@ impl Reader {
     }
 
     fn next_until(&self) -> Instant {
+        // guard: slow-senders-go
         Instant::now() + self.chunk_timeout
     }
 

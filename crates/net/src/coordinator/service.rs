@@ -106,6 +106,7 @@ impl Service {
         let Some(peer) = parts.extensions.get::<Peer>().cloned() else {
             return unknown().into_http();
         };
+        // guard: frames-are-not-compressed
         if parts.headers.get(ENCODING).is_some_and(|it| it != PLAIN) {
             return compressed();
         }
@@ -132,6 +133,7 @@ impl Service {
     async fn asker(&self, request: &Request<StatusRequest>) -> Result<Asker, Status> {
         let peer = Peer::of(request)?;
         let _calling = peer.calling();
+        // guard: questions-take-turns
         self.sessions.paces.of(peer.who()).question().await;
         let anchor = self.anchor.clone();
         let asker = Asker {
@@ -139,6 +141,7 @@ impl Service {
             _calling,
             anchor,
         };
+        // guard: askers-are-certified
         asker.holds()?;
         Ok(asker)
     }
@@ -231,6 +234,7 @@ impl Coordinator for Service {
             merged = Box::pin(merged.merge(changes));
         }
         // An error is the last word of a stream.
+        // guard: watchers-are-certified
         let told = merged.map(move |reply| asker.holds().and(reply));
         Ok(Response::new(Box::pin(told)))
     }

@@ -56,6 +56,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         self.converse(&peer, inbound, &line).await;
         if !line.end(seconds(self.limits.chunk_timeout)).await {
             info!(party = %peer.name, address = %peer.address, "connection cut: it takes nothing");
+            // guard: dead-weight-is-cut
             peer.cut();
         }
     }
@@ -64,6 +65,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         let (chunk_timeout, stream) = (seconds(self.limits.chunk_timeout), &line.frames);
         let pace = self.paces.of(peer.who());
         tokio::select! {
+            // guard: streams-take-turns
             () = pace.stream() => {}
             () = stream.closed() => return,
         }

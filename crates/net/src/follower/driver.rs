@@ -6,21 +6,21 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use blindsum_job::JobError;
-use blindsum_job::actor::Ticket;
-use blindsum_job::follower::{Effect, Input, JobFollower, Parts, UploadId, Uploaded};
+use blindsum_job::follower::{Effect, Input, Parts, ServerMachine, UploadId, Uploaded};
 use blindsum_job::party::LinkId;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tracing::error;
 
 use super::uplink::Event;
 use super::uploads::Visit;
 use crate::NetError;
 use crate::computing::{Heard, Lines};
+use crate::drive::Drive;
 use crate::outbox::Outbox;
 use crate::party::queued;
 use crate::pb::PartyFrame;
-use crate::system::{Clock, WallClock, begin, entropy};
+use crate::system::{Clock, WallClock, entropy};
 
 /// Events of the connection that wait for the machine; it is not read meanwhile.
 const EVENTS_AHEAD: usize = 2;
@@ -47,8 +47,7 @@ impl Inbox {
 
 /// The machine and what it is driven with.
 pub(crate) struct Driver {
-    machine: JobFollower,
-    clock: Clock,
+    drive: Drive<Input, Effect>,
     lines: Option<Lines>,
     inbox: Inbox,
     /// The latest connection to the coordinator.
@@ -57,8 +56,6 @@ pub(crate) struct Driver {
     given_up: watch::Sender<LinkId>,
     /// Who waits for what becomes of an upload.
     waiting: BTreeMap<UploadId, oneshot::Sender<Uploaded>>,
-    /// The task under way.
-    working: Option<(Ticket, JoinHandle<()>)>,
     over: watch::Sender<bool>,
 }
 
@@ -84,16 +81,16 @@ impl Driver {
     ) -> Result<(Self, watch::Receiver<bool>), NetError> {
         let (over, ended) = watch::channel(false);
         let clock = Clock::new(clock);
-        let machine = JobFollower::open(parts, clock.now(), entropy()?);
+        let name = parts.name.clone();
+        let machine = ServerMachine::open(parts, clock.now(), entropy()?);
+        let drive = Drive::new(machine, clock, name);
         let driver = Self {
-            machine,
-            clock,
+            drive,
             lines,
             inbox,
             outbox: None,
             given_up: watch::Sender::new(LinkId::default()),
             waiting: BTreeMap::new(),
-            working: None,
             over,
         };
         Ok((driver, ended))
@@ -117,16 +114,9 @@ impl Driver {
             if let ControlFlow::Break(end) = self.carry_out() {
                 break end.map_err(NetError::from);
             }
-            if let Some((ticket, work)) = self.working.take() {
-                if let Err(error) = work.await {
-                    error!(%error, "work ended without a result");
-                }
-                self.machine.worked(self.clock.now(), ticket);
-                continue;
-            }
             match self.next(&mut came, &mut connecting).await {
-                Next::Input(input) => self.machine.handle(self.clock.now(), input),
-                Next::Nothing => self.machine.tick(self.clock.now()),
+                Next::Input(input) => self.drive.handle(input),
+                Next::Nothing => {}
                 Next::End(end) => break end,
             }
         };
@@ -143,9 +133,8 @@ impl Driver {
 
     /// Does what the machine asks for, unless it has come to its end.
     fn carry_out(&mut self) -> ControlFlow<Result<(), JobError>> {
-        while let Some(effect) = self.machine.poll() {
+        while let Some(effect) = self.drive.poll() {
             match effect {
-                Effect::Work(task) => self.working = Some(begin(task)),
                 Effect::Send(link, say) => {
                     if let Some((_, outbox)) = self.outbox.as_ref().filter(|(of, _)| *of == link) {
                         outbox.put(queued(say));
@@ -175,6 +164,11 @@ impl Driver {
         came: &mut mpsc::Receiver<Event>,
         connecting: &mut JoinSet<Result<Infallible, NetError>>,
     ) -> Next {
+        if self.drive.machine.is_busy() {
+            // What comes meanwhile waits outside.
+            self.drive.goes_on().await;
+            return Next::Nothing;
+        }
         tokio::select! {
             biased;
             () = stopped(&mut self.inbox.stopping) => Next::End(Ok(())),
@@ -186,7 +180,7 @@ impl Driver {
             Some(event) = came.recv() => Next::Input(self.connection(event)),
             Some(heard) = hear(&mut self.inbox.heard) => Next::Input(letter(heard)),
             Some(visit) = self.inbox.visits.recv() => self.visit(visit),
-            () = self.clock.until(self.machine.wake()) => Next::Nothing,
+            () = self.drive.goes_on() => Next::Nothing,
         }
     }
 

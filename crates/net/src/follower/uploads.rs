@@ -118,6 +118,7 @@ impl Desk {
             return Err(Refusal::Never(format!("there is no job {job:?} here")));
         }
         let (round, bytes) = (first.round, first.total);
+        // guard: uploads-are-limited
         let assembly = Assembly::begin(bytes, self.limit).map_err(wrong)?;
         let memory = self.memory.take(bytes, self.stage);
         let full = |_| Refusal::Again("no memory to spare".into());
@@ -180,6 +181,7 @@ impl Desk {
         let sent = self.visits.send(Visit::Came(came));
         sent.map_err(|_| stopping())?;
         let _waits = Waits { id, desk: self };
+        // guard: early-uploads-do-not-stay
         match timeout(self.stage, answered).await {
             Ok(Ok(uploaded)) => Ok(uploaded),
             Ok(Err(_)) => Err(stopping()),
@@ -239,6 +241,7 @@ async fn next(pieces: &mut Streaming<UploadChunk>, time: Duration) -> Result<Upl
             "too slow: no piece of {CHUNK} bytes within {seconds} s"
         ))
     };
+    // guard: uploads-come-in-time
     match timeout(time, pieces.message()).await.map_err(late)? {
         Ok(Some(chunk)) => Ok(chunk),
         Ok(None) => Err(Refusal::Never("the upload ends before it is whole".into())),

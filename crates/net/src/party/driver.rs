@@ -1,18 +1,16 @@
-//! The connection of a party: it is made, kept, and made again. What is sent over it is decided by [`JobParty`]: the
+//! The connection of a party: it is made, kept, and made again. What is sent over it is decided by its machine: the
 //! driver hands in what has come, and carries out what the party asks for.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use blindsum_job::actor::Ticket;
 use blindsum_job::foreign;
 use blindsum_job::party::{
-    Departure, Effect, Input, JobParty, LinkId, Over, RENEWED, RoundResult, Say, Told,
+    Departure, Effect, Input, LinkId, Mark, Over, RENEWED, RoundResult, Say, Told,
 };
 use blindsum_protocol::Job;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
@@ -20,10 +18,10 @@ use super::uploads::Uploads;
 use super::{Holding, Notice, PartyConfig, RoundHandle};
 use crate::connect::{CONNECT_TIME, ConnectError, Connected, PAUSES, Target};
 use crate::conversation::{Conversation, Silence};
+use crate::drive::Drive;
 use crate::outbox::{Content, Outbox, Queued};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode};
-use crate::system::{Clock, begin};
 use crate::tls::OwnIdentity;
 use crate::{NetError, seconds};
 
@@ -39,8 +37,7 @@ enum Ended {
 
 /// A party's work behind the scenes.
 pub(super) struct Driver {
-    pub party: JobParty,
-    pub clock: Clock,
+    pub drive: Drive<Input, Effect, Mark>,
     pub config: PartyConfig,
     pub identity: OwnIdentity,
     pub target: Target,
@@ -61,8 +58,6 @@ pub(super) struct Driver {
     pub told_lost: Option<String>,
     /// The connection, while there is one.
     pub outbox: Option<Outbox<PartyFrame>>,
-    /// The task under way, on a thread that may block.
-    pub working: Option<(Ticket, JoinHandle<()>)>,
     /// Where the caller hears what became of its round.
     pub results: Option<(u64, Sender<Result<RoundResult, NetError>>)>,
     /// Where the caller sees why operators let no round begin.
@@ -79,10 +74,9 @@ impl Driver {
         if let Some(error) = self.connect_and_keep().await {
             let reason = error.to_string();
             self.gave_up = Some(error);
-            self.party.handle(self.clock.now(), Input::GiveUp(reason));
+            self.drive.handle(Input::GiveUp(reason));
             while self.carry_out().is_none() {
-                let ticket = self.work_done().await;
-                self.party.worked(self.clock.now(), ticket);
+                self.drive.goes_on().await;
             }
         }
     }
@@ -97,7 +91,10 @@ impl Driver {
             if self.wait(Instant::now()).await {
                 return None;
             }
-            self.show_newest();
+            if let Some(newest) = self.identity.newest() {
+                self.target.set_tls(newest.config.clone());
+                self.uploads.set_tls(newest.to_servers.clone());
+            }
             let ended = match self.target.connect(time).await {
                 Ok(connected) => self.converse(connected, time).await,
                 Err(error) => self.no_connection(error),
@@ -113,7 +110,8 @@ impl Driver {
                 Ended::Never(error) => return Some(error),
             };
             let lost = Input::Lost(self.link, reason.clone());
-            self.party.handle(self.clock.now(), lost);
+            self.drive.handle(lost);
+            // guard: trouble-that-stays-is-given-up
             if Instant::now() >= until {
                 return Some(NetError::Unreachable {
                     url: self.target.url().into(),
@@ -152,10 +150,12 @@ impl Driver {
     /// certificates: whatever stands in the way now will pass.
     fn no_connection(&self, error: ConnectError) -> Ended {
         match error {
+            // guard: lasting-trouble-ends-a-newcomer, passing-trouble-is-waited-out
             ConnectError::Never(error) if self.job.is_none() => Ended::Never(error),
             ConnectError::Never(error) => Ended::Lost(error.to_string()),
-            ConnectError::OutOfTime(error) => match self.own_time() {
+            ConnectError::OutOfTime(error) => match self.identity.own_time() {
                 // One of the two clocks is wrong, and may be right again soon.
+                // guard: a-party-that-tls-refused-for-its-time-comes-again
                 Ok(times) => Ended::Lost(format!("{times}; {error}")),
                 Err(_) if self.job.is_none() => Ended::Never(error),
                 Err(own) => Ended::Lost(format!("{error}; {own}")),
@@ -170,12 +170,10 @@ impl Driver {
             if matches!(self.carry_out(), Some(Ended::Over)) {
                 return true;
             }
-            let busy = self.party.is_busy();
-            let wake = self.party.wake();
+            let busy = self.drive.machine.is_busy();
             tokio::select! {
                 command = self.received.recv() => self.obey(command),
-                ticket = done(&mut self.working) => self.party.worked(self.clock.now(), ticket),
-                () = self.clock.until(wake) => self.party.tick(self.clock.now()),
+                () = self.drive.goes_on() => {}
                 () = sleep_until(until), if !busy => return false,
             }
         }
@@ -189,7 +187,7 @@ impl Driver {
         let key_exchange = connected.traffic.key_exchange();
         info!(party = %self.identity.name, coordinator = self.target.url(), key_exchange, "TLS connection made");
         let linked = Input::Linked(self.link);
-        self.party.handle(self.clock.now(), linked);
+        self.drive.handle(linked);
         if let Some(ended) = self.carry_out() {
             return ended;
         }
@@ -221,12 +219,11 @@ impl Driver {
 
     /// Waits for the next thing to happen, and hands it in.
     async fn next(&mut self, conversation: &mut Conversation) -> Result<(), Ended> {
-        let (busy, wake) = (self.party.is_busy(), self.party.wake());
+        let busy = self.drive.machine.is_busy();
         tokio::select! {
             // The caller's word comes first, however much the coordinator says; what has come counts before any deadline.
             biased;
             command = self.received.recv() => self.obey(command),
-            ticket = done(&mut self.working) => self.party.worked(self.clock.now(), ticket),
             // What waits for a task waits at the coordinator.
             frame = conversation.heard(), if !busy => match frame {
                 Ok(frame) => self.frame(frame),
@@ -234,7 +231,7 @@ impl Driver {
                 Err(Silence::TakesNothing) => return Err(self.last_word(conversation).await),
             },
             Ok(()) = self.identity.renewals.changed() => self.heed_newer(),
-            () = self.clock.until(wake) => self.party.tick(self.clock.now()),
+            () = self.drive.goes_on() => {}
         }
         Ok(())
     }
@@ -245,12 +242,12 @@ impl Driver {
         if let Input::GiveUp(reason) = &command {
             self.gave_up = Some(NetError::config("servers", reason.clone()));
         }
-        self.party.handle(self.clock.now(), command);
+        self.drive.handle(command);
     }
 
     fn frame(&mut self, mut frame: CoordinatorFrame) {
         if let Some(Frame::Refused(refused)) = &mut frame.frame {
-            self.compare_clocks(refused);
+            self.identity.compare_clocks(refused);
             match refused.code() {
                 RefusalCode::RefusalCertificate | RefusalCode::RefusalOutOfTime => {
                     self.heed_newer()
@@ -260,13 +257,12 @@ impl Driver {
                 _ => {}
             }
         }
-        self.party
-            .handle(self.clock.now(), Input::Frame(self.link, frame));
+        self.drive.handle(Input::Frame(self.link, frame));
     }
 
     fn heed_newer(&mut self) {
-        if self.has_newer() {
-            self.party.handle(self.clock.now(), Input::Renewed);
+        if self.identity.has_newer() {
+            self.drive.handle(Input::Renewed);
         }
     }
 
@@ -282,9 +278,8 @@ impl Driver {
     /// Does what the party asks for; gives why the connection ends, where it does.
     fn carry_out(&mut self) -> Option<Ended> {
         let mut ended = None;
-        while let Some(effect) = self.party.poll() {
+        while let Some(effect) = self.drive.poll() {
             match effect {
-                Effect::Work(task) => self.working = Some(begin(task)),
                 Effect::Send(link, say) => {
                     if let Some(outbox) = self.outbox.as_ref().filter(|_| link == self.link) {
                         outbox.put(queued(say));
@@ -357,23 +352,6 @@ impl Driver {
             }
         };
         let _ = self.notices.send(notice);
-    }
-
-    async fn work_done(&mut self) -> Ticket {
-        done(&mut self.working).await
-    }
-}
-
-/// Waits for the end of the task under way. How it ended the party finds out.
-async fn done(working: &mut Option<(Ticket, JoinHandle<()>)>) -> Ticket {
-    match working {
-        None => std::future::pending().await,
-        Some((ticket, handle)) => {
-            let _ = handle.await;
-            let ticket = *ticket;
-            *working = None;
-            ticket
-        }
     }
 }
 

@@ -33,11 +33,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use blindsum_job::actor::Now;
+use blindsum_job::machine::Now;
 pub use blindsum_job::party::{
     Absence, Clipped, Departure, Metrics, Policy, RoundResult, Settings, Timings, Update,
 };
-use blindsum_job::party::{Identity, Input, JobParty, LinkId};
+use blindsum_job::party::{Identity, Input, LinkId, PartyMachine};
 use blindsum_job::records::Records;
 use blindsum_protocol::{Job, Tag};
 use tokio::runtime::{Handle, Runtime};
@@ -48,6 +48,7 @@ use tracing::debug;
 use crate::address::Address;
 use crate::connect::Target;
 use crate::system::{Clock, entropy};
+use crate::drive::Drive;
 use crate::tls::{OwnIdentity, Reload};
 use crate::{JobError, Model, NetError, Room, Task, seconds};
 pub use config::{MASK_MEMORY, PartyConfig};
@@ -158,8 +159,11 @@ impl Party {
         let clock = Clock::new(side.clock().clone());
         let holding = Holding::default();
         let driver = Driver {
-            party: machine(&config, &identity, clock.now())?,
-            clock,
+            drive: Drive::new(
+                machine(&config, &identity, clock.now())?,
+                clock,
+                identity.name.clone(),
+            ),
             config,
             identity,
             target,
@@ -174,7 +178,6 @@ impl Party {
             asked_again: false,
             told_lost: None,
             outbox: None,
-            working: None,
             results: None,
             holding: holding.clone(),
             failed: None,
@@ -392,7 +395,11 @@ fn joined(notices: &Receiver<Notice>) -> Result<Arc<Job>, NetError> {
 }
 
 /// The party of a job, with its records in the state folder.
-fn machine(config: &PartyConfig, identity: &OwnIdentity, now: Now) -> Result<JobParty, NetError> {
+fn machine(
+    config: &PartyConfig,
+    identity: &OwnIdentity,
+    now: Now,
+) -> Result<PartyMachine, NetError> {
     let records = match &config.state_dir {
         None => None,
         Some(folder) => {
@@ -414,7 +421,7 @@ fn machine(config: &PartyConfig, identity: &OwnIdentity, now: Now) -> Result<Job
         anchor: identity.anchor.clone(),
         ca: config.credentials.ca_fingerprint()?,
     };
-    let party = JobParty::open(settings, identity, records, now, entropy()?);
+    let party = PartyMachine::open(settings, identity, records, now, entropy()?);
     Ok(party)
 }
 

@@ -1,28 +1,29 @@
 //! The renewal of a party's own certificate while the party runs.
 
+use std::sync::Arc;
+
 use blindsum_crypto::calendar::utc;
 use blindsum_crypto::certificate::{check_time, validity};
 use tracing::error;
 
-use super::driver::Driver;
 use crate::pb::{RefusalCode, Refused};
-use crate::tls::PartySide;
+use crate::tls::{OwnIdentity, PartySide};
 
-impl Driver {
-    /// Shows the newest certificate from the next connection on.
-    pub(super) fn show_newest(&mut self) {
-        let newest = self.identity.side.current();
-        if self.may_show(&newest) {
-            self.identity.certificate = newest.certificate.clone();
-            self.target.set_tls(newest.config.clone());
-            self.uploads.set_tls(newest.to_servers.clone());
+impl OwnIdentity {
+    /// What the next connection shows, which is the newest certificate; none where the party would be another with it.
+    pub(super) fn newest(&mut self) -> Option<Arc<PartySide>> {
+        let newest = self.side.current();
+        if !self.may_show(&newest) {
+            return None;
         }
+        self.certificate.clone_from(&newest.certificate);
+        Some(newest)
     }
 
     /// Whether a new connection would show another certificate than this one.
     pub(super) fn has_newer(&self) -> bool {
-        let newest = self.identity.side.current();
-        newest.certificate != self.identity.certificate && self.may_show(&newest)
+        let newest = self.side.current();
+        newest.certificate != self.certificate && self.may_show(&newest)
     }
 
     /// Where the own certificate is in its time by the clock here: from when until when, in words.
@@ -30,8 +31,8 @@ impl Driver {
     /// # Errors
     /// That it is not, in words.
     pub(super) fn own_time(&self) -> Result<String, String> {
-        let now = self.identity.side.clock().unix_seconds();
-        let times = validity(&self.identity.certificate).map_err(|error| error.to_string())?;
+        let now = self.side.clock().unix_seconds();
+        let times = validity(&self.certificate).map_err(|error| error.to_string())?;
         let said = check_time(times, now).map_err(|error| error.to_string());
         said.map(|()| {
             let (from, until) = times;
@@ -58,11 +59,10 @@ impl Driver {
 
     /// The party stays who it is.
     fn may_show(&self, newest: &PartySide) -> bool {
-        let own = &self.identity;
-        let same_key = newest.key.verifying_key() == own.key.verifying_key();
-        let same = newest.name == own.name && same_key;
+        let same_key = newest.key.verifying_key() == self.key.verifying_key();
+        let same = newest.name == self.name && same_key;
         if !same {
-            error!(party = %own.name, now = %newest.name,
+            error!(party = %self.name, now = %newest.name,
                 "the renewed certificate has another name or key: the one before it stays in use");
         }
         same

@@ -66,6 +66,7 @@ impl RoundHandle {
     /// is kept, whatever it is: the caller must hear it.
     pub(super) fn over_already(&mut self) -> Option<NetError> {
         match self.results.try_recv() {
+            // guard: an-early-end-is-kept-for-the-caller
             Ok(Err(error)) if self.needs_update() => Some(error),
             early => {
                 self.early = early.ok();

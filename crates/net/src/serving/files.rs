@@ -49,6 +49,7 @@ fn needed(limits: &Limits) -> u64 {
 /// What the operator must know where there are fewer.
 fn shortage(limits: &Limits, open_files: u64) -> Option<String> {
     let needed = needed(limits);
+    // guard: too-few-files-are-told
     (open_files < needed).then(|| {
         let (connections, handshakes) = (limits.connections, limits.handshakes);
         format!(

@@ -209,6 +209,7 @@ pub(crate) async fn accept_all<S: Accepting>(
     connections: mpsc::Sender<io::Result<Connection>>,
     observers: Observers,
 ) {
+    // guard: connections-are-bounded
     let places = Places::new(limits.connections, limits.connections_per_party);
     let (timeout, idle) = (
         seconds(limits.handshake_timeout),
@@ -235,6 +236,7 @@ pub(crate) async fn accept_all<S: Accepting>(
         if shaking.len() >= limits.handshakes
             && let Some(oldest) = shaking.pop_front()
         {
+            // guard: handshakes-make-room
             oldest.abort();
         }
         let (acceptor, anchor, servers, connections, places) = (
@@ -256,6 +258,7 @@ pub(crate) async fn accept_all<S: Accepting>(
             if let Ok(shaken) = shaken.map_err(|refusal| refusals.note(address, refusal))
                 && let Some(connection) = placed(shaken, address, &places, &counts)
             {
+                // guard: unused-connections-end
                 tokio::spawn(cut_when_idle(connection.peer.clone(), idle));
                 let _ = connections.send(Ok(connection)).await;
             }

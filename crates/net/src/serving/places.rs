@@ -34,6 +34,7 @@ impl Places {
             return Err(format!("connections = {} are there already", self.all));
         }
         let own = taken.entry(who.clone()).or_default();
+        // guard: places-per-certificate
         if *own >= self.of_one {
             let most = self.of_one;
             return Err(format!("it has connections_per_party = {most} already"));

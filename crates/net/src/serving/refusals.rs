@@ -151,6 +151,7 @@ impl Lately {
             *times += 1;
             return Line::None;
         }
+        // guard: refused-handshakes-fill-no-log
         match self.next.filter(|next| *next > now) {
             None => {
                 self.next = Some(now + LINE_EVERY);

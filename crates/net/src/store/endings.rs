@@ -67,6 +67,7 @@ pub(super) fn confirm(
                AND EXISTS (SELECT 1 FROM endings WHERE job = ?1 AND round = ?3)";
     let mut set = t.prepare(set)?;
     for name in names {
+        // guard: confirmations-are-written-down
         set.execute(params![job, &**name, round])?;
     }
     Ok(())

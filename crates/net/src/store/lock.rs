@@ -28,6 +28,7 @@ impl StoreLock {
             let connection = opening::open(&lock_file(store))?;
             connection.busy_timeout(Duration::from_millis(200))?;
             // Nothing is ever written: the transaction is only there to be open.
+            // guard: one-coordinator-a-store
             connection.execute_batch("BEGIN EXCLUSIVE")?;
             Ok(connection)
         };

@@ -11,6 +11,7 @@ use crate::private;
 pub(super) fn literal(path: &Path) -> PathBuf {
     match path.is_absolute() {
         true => path.to_owned(),
+        // guard: no-uris-for-stores
         false => Path::new(".").join(path),
     }
 }

@@ -247,6 +247,7 @@ pub(super) fn check_marks(connection: &Connection, path: &str) -> Result<(), Sto
                  use that one"
             )
         }
+        // guard: damaged-stores
         _ => "not a coordinator's store; choose another file".into(),
     };
     let path = path.to_owned();
@@ -309,6 +310,7 @@ impl Store for SqliteStore {
                 _ => JobState::Running,
             },
             rounds_done,
+            // guard: interrupted-rounds
             next_round: last + 1,
             interrupted,
             ending,
@@ -347,6 +349,7 @@ impl Store for SqliteStore {
     ) -> Result<(), StoreError> {
         self.transaction(|t| {
             rounds::put(t, job, report)?;
+            // guard: results-are-stored
             if let Some(ending) = ending {
                 endings::put(t, job, ending)?;
             }
@@ -406,6 +409,7 @@ impl Store for SqliteStore {
     }
 
     fn fault(&self, job: &str, fault: &ShownFault) -> Result<(), StoreError> {
+        // guard: faults-are-kept
         self.transaction(|t| faults::put(t, job, fault))
     }
 

@@ -156,14 +156,17 @@ impl Credentials {
 
     fn server_by(&self, crypto: Arc<CryptoProvider>) -> Result<ServerConfig, NetError> {
         let verifier = WebPkiClientVerifier::builder_with_provider(self.roots()?, provider())
+            // guard: revoked-parties
             .with_crls(self.lists()?)
             .only_check_end_entity_revocation()
             .enforce_revocation_expiration()
+            // guard: no-party-without-a-certificate
             .build()
             .map_err(|e| self.wrong(Part::Ca, e))?;
         let verifier = ClientVerifier::new(verifier, self.anchor()?);
         let clock = Arc::new(self.clock.clone());
         let mut config = ServerConfig::builder_with_details(crypto, clock)
+            // guard: tls-1-3-only
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(NetError::system)?
             .with_client_cert_verifier(Arc::new(verifier))
@@ -261,5 +264,6 @@ impl Credentials {
 /// The cryptography of TLS. Its first key exchange is X25519MLKEM768 (feature `prefer-post-quantum` of rustls), which both
 /// sides of ours agree on; X25519 alone stays for others.
 fn provider() -> Arc<CryptoProvider> {
+    // guard: tls-agrees-on-a-post-quantum-exchange
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

@@ -105,6 +105,7 @@ impl CoordinatorSide {
         let (own, between) = (own.map(AsRef::as_ref), between.unwrap_or_default());
         let hosts = anchor
             .verify_coordinator(own.unwrap_or_default(), between, credentials.now())
+            // guard: own-certificates-of-coordinators-are-checked-at-start
             .map_err(|error| credentials.unusable(&error))?;
         if hosts.is_empty() {
             let reason = "names no host: parties can connect to none; the CA says --host for each";
@@ -170,6 +171,7 @@ impl PartySide {
         let certificate = certificate.map_or(Vec::new(), |der| der.to_vec());
         let key = IdentityKey::from_pem(&credentials.key)
             .map_err(|error| credentials.wrong(Part::Key, error))?;
+        // guard: own-certificates-are-checked-at-start
         let party = anchor
             .verify_party(&certificate, credentials.now())
             .map_err(|error| credentials.unusable(&error))?;

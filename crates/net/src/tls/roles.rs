@@ -32,6 +32,7 @@ impl ServerCertVerifier for RoleVerifier {
             now,
         )?;
         let refused = |_| Error::InvalidCertificate(CertificateError::InvalidPurpose);
+        // guard: roles-are-asked-of-coordinators
         self.role.check(end_entity).map_err(refused)?;
         Ok(verified)
     }

@@ -467,6 +467,7 @@ impl Fault {
 impl FaultKind {
     /// Whether only misbehaviour leads to this fault. Another key may come from another party; silence may be a loss.
     pub fn proves_a_lie(&self) -> bool {
+        // guard: another-key-proves-no-lie, the-lost-are-no-liars
         !matches!(self, Self::OtherKey | Self::Unshown)
     }
 

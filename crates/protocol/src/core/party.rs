@@ -101,6 +101,7 @@ impl PartySet {
             roster % 8
         };
         let clean = used == 8 || last >> used == 0;
+        // guard: survivor-set-of-the-roster
         (bitmap.len() == roster.div_ceil(8) && clean).then_some(set)
     }
 }

@@ -308,6 +308,7 @@ impl Plan {
         let told = self
             .reply(to)
             .is_some_and(|step| step.hearer.may_include(seat));
+        // guard: what-all-hear-is-not-skipped
         from <= to && told && !between.any(certain)
     }
 

@@ -53,6 +53,7 @@ impl KnownServers {
             unproved(error.out_of_time(host).unwrap_or_else(|| error.to_string()))
         };
         let server = server.map_err(in_words)?;
+        // guard: a-proof-is-of-the-host-in-the-job
         if !server.hosts.iter().any(|of| of.eq_ignore_ascii_case(host)) {
             let hosts = server.hosts;
             return Err(unproved(format!(

@@ -76,6 +76,7 @@ impl ClientStage for AwaitConfirmation {
     ) -> Result<ClientStep, Fault> {
         let round = &self.setup.round;
         let message = Signatures::read(round.parties(), body).map_err(Fault::server)?;
+        // guard: ramp-set-is-confirmed, one-set-of-survivors-is-confirmed, ramp-quorum
         check_signatures(round, &self.survivors, &message, |_| true, self.quorum)
             .map_err(Fault::server)?;
         let body = std::mem::take(&mut *self.sum);

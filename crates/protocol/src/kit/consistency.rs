@@ -12,6 +12,7 @@ const SIGN_SURVIVORS: &str = "blindsum survivors";
 
 /// What a party signs over the survivor set: round and bitmap.
 fn survivors_bytes(round: &Round, survivors: &PartySet) -> Vec<u8> {
+    // guard: signed-survivors-of-this-round
     [&round.context().0 as &[u8], survivors.as_bitmap()].concat()
 }
 
@@ -91,6 +92,7 @@ pub(crate) fn check_signatures(
     may_sign: impl Fn(PartyId) -> bool,
     need: usize,
 ) -> Result<(), FaultKind> {
+    // guard: witness-rule, survivors-confirm-survivors
     let may_sign = |signer| may_sign(signer) && survivors.contains(signer);
     let signed = |signer, signature: &[u8]| signed_survivors(round, signer, survivors, signature);
     check_signed_by(message, may_sign, signed, need)
@@ -104,6 +106,7 @@ pub(crate) fn check_signed_by(
     need: usize,
 ) -> Result<(), FaultKind> {
     let malformed = |rule: String| FaultKind::malformed("signatures", rule);
+    // guard: signers-listed-once
     if !ascending(message.entries.iter().map(|entry| entry.party)) {
         return Err(malformed("parties must ascend, each listed once".into()));
     }
@@ -119,9 +122,11 @@ pub(crate) fn check_signed_by(
         }
     }
     let listed = message.entries.len();
+    // guard: quorum-of-signatures
     if listed < need {
         return Err(FaultKind::TooFewSurvivors { have: listed, need });
     }
+    // guard: quorum-of-signatures-over-this-set
     if have < need {
         return Err(FaultKind::Inconsistent { have, need });
     }

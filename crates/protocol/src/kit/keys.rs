@@ -29,6 +29,7 @@ pub(crate) fn is_active(round: &Round) -> bool {
 /// What a party signs over its fresh keys: round, rank, the keys, and what a protocol adds behind them. Key lengths are
 /// fixed by the suite, their number by the protocol, which is part of the round's context.
 pub(crate) fn advertised_bytes(round: &Round, party: PartyId, parts: &[&[u8]]) -> Vec<u8> {
+    // guard: signed-keys-are-of-this-round
     let head: [&[u8]; 2] = [&round.context().0, &party.0.to_be_bytes()];
     [&head, parts].concat().concat()
 }
@@ -63,6 +64,7 @@ pub(crate) fn parse_keys<const N: usize>(
 ) -> Result<[PublicKey; N], FaultKind> {
     let mut parsed = Vec::with_capacity(N);
     for (i, key) in keys.iter().enumerate() {
+        // guard: two-keys-of-one-party-differ
         if keys.iter().take(i).any(|other| other == key) {
             let reason = "its two keys are the same".into();
             return Err(FaultKind::BadKey { owner, reason });
@@ -91,6 +93,7 @@ pub(crate) fn check_signed(
         return round
             .roster()
             .verifying_key(owner.0)
+            // guard: keys-are-signed
             .and_then(|key| key.verify(SIGN_KEYS, &bytes, signature).ok())
             .ok_or(FaultKind::BadSignature { signer: owner });
     }
@@ -115,6 +118,7 @@ impl SeenKeys {
         keys: impl IntoIterator<Item = &'a PublicKey> + Clone,
     ) -> Result<(), FaultKind> {
         let mut bytes = keys.clone().into_iter().map(PublicKey::as_bytes);
+        // guard: no-key-of-two-parties
         if let Some(other) = bytes.find_map(|key| self.0.get(key)) {
             let reason = format!("it is also a key of {other}");
             return Err(FaultKind::BadKey { owner, reason });
@@ -141,6 +145,7 @@ pub(crate) fn keys_of_others<T>(
     let mut all = BTreeMap::new();
     for entry in entries {
         let party = PartyId(party_of(entry));
+        // guard: ramp-keys-of-the-roster
         if party.rank() >= setup.round.parties() {
             return Err(malformed(format!("{party} is not in the roster")));
         }
@@ -149,6 +154,7 @@ pub(crate) fn keys_of_others<T>(
         all.insert(party, key);
     }
     let found = all.remove(&setup.me);
+    // guard: ramp-keys-as-they-were-sent
     if found.as_ref() == Some(own) {
         return Ok(all);
     }

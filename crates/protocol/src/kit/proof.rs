@@ -42,6 +42,7 @@ impl Proof {
     }
 
     pub fn is_empty(&self) -> bool {
+        // guard: half-a-proof-is-something
         self.chain.is_empty() && self.signature.as_slice().is_empty()
     }
 
@@ -56,6 +57,7 @@ impl Proof {
         label: &str,
         message: &[u8],
     ) -> Result<(), FaultKind> {
+        // guard: certificates-are-counted
         let count = self.chain.len();
         if count > MOST_CERTIFICATES {
             let reason = format!(

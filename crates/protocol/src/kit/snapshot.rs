@@ -23,6 +23,7 @@ impl Writer {
     /// Bytes of a length that the reader knows.
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
         let length = self.0.len() + bytes.len();
+        // guard: snapshots-are-wiped
         if length > self.0.capacity() {
             // Grown by hand: a vector that grows itself leaves secrets behind in freed memory.
             let mut larger = Zeroizing::new(Vec::with_capacity(length.next_power_of_two()));

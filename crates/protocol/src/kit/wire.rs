@@ -56,6 +56,7 @@ pub fn unframe<'a>(round: &Round, message: &'a [u8]) -> Result<(u8, &'a [u8]), F
         return Err(FaultKind::malformed("frame", rule));
     };
     match header {
+        // guard: messages-of-another-version, messages-of-another-round
         [VERSION, stage, context @ ..] if context == round.context().0 => Ok((*stage, body)),
         [VERSION, ..] => Err(FaultKind::OtherRound),
         [got, ..] => Err(FaultKind::Version {
@@ -71,6 +72,7 @@ pub fn unframe<'a>(round: &Round, message: &'a [u8]) -> Result<(u8, &'a [u8]), F
 /// # Errors
 /// Anything but exactly one well-formed value.
 pub fn decode<T: DeserializeBytes>(field: &'static str, body: &[u8]) -> Result<T, FaultKind> {
+    // guard: messages-end-where-they-end
     T::tls_deserialize_exact_bytes(body).map_err(|e| FaultKind::malformed(field, e.to_string()))
 }
 
@@ -104,6 +106,7 @@ pub(crate) trait Bounded: DeserializeBytes + Sized {
     /// Anything but exactly one well-formed message.
     fn read(parties: usize, body: &[u8]) -> Result<Self, FaultKind> {
         let most = Self::most_bytes(parties);
+        // guard: lists-bounded-by-the-round
         if body.len() > most {
             let rule = format!(
                 "{} bytes, but an honest message has at most {most}",

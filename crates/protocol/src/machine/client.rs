@@ -65,6 +65,7 @@ impl Answer {
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // guard: answers-are-not-printed
             Answer::Send(message) => write!(f, "Send({} bytes)", message.len()),
             Answer::Wait => write!(f, "Wait"),
             Answer::Old => write!(f, "Old"),
@@ -173,6 +174,7 @@ impl Client {
         let Ok((stage, _)) = wire::unframe(&self.setup.round, message) else {
             return false;
         };
+        // guard: an-update-for-the-message-that-needs-it
         self.needs_input_after(stage) && stage >= self.heard()
     }
 
@@ -214,6 +216,7 @@ impl Client {
     ) -> Result<Answer, Fault> {
         match self.try_answer(message, input, rng) {
             Err(fault) if fault.kind != FaultKind::InputMissing => {
+                // guard: a-fault-ends-the-round
                 self.state = State::Ended;
                 Err(fault.found_in(message))
             }
@@ -235,6 +238,7 @@ impl Client {
         let (plan, me) = (self.setup.round.plan(), self.setup.me.into());
         let known = self.heard.judge(plan, me, stage, seen);
         match known.map_err(Fault::server)? {
+            // guard: second-request-is-answered-again
             true if self.repeats(stage) => return Ok(Answer::Send(self.latest.clone())),
             true => return Ok(Answer::Old),
             false => {}
@@ -265,6 +269,7 @@ impl Client {
             }
             ClientStep::Done(sum) => {
                 // Else the caller would take its update for counted.
+                // guard: a-sum-is-for-those-who-are-in-it
                 if !sum.survivors.contains(self.setup.me) {
                     let kind = FaultKind::BadSurvivorList(SurvivorListError::SelfDropped);
                     return Err(Fault::server(kind));
@@ -319,6 +324,7 @@ impl Client {
         let writer = Writer::default().number(self.heard.iter().len() as u32);
         let heard = self.heard.iter();
         let writer = heard.fold(writer, |writer, (stage, seen)| {
+            // guard: what-was-answered-is-written-down
             writer.bytes(&[*stage]).bytes(seen)
         });
         let writer = writer

@@ -125,6 +125,7 @@ impl Follower {
     fn try_take(&mut self, from: PartyId, message: &[u8]) -> Result<Receipt, FaultKind> {
         let (stage, body) = wire::unframe(&self.round, message)?;
         let seen = fingerprint(self.round.context(), message);
+        // guard: a-party-uploads-once
         if let Some(before) = self.uploaded.get(&from) {
             return match *before == seen {
                 true => Ok(Receipt::Repeated),

@@ -36,10 +36,12 @@ impl Heard {
         if let Some((_, before)) = self.0.iter().find(|(known, _)| *known == stage) {
             return match *before == seen {
                 true => Ok(true),
+                // guard: second-request-of-a-stage
                 false => Err(FaultKind::Conflicting { stage }),
             };
         }
         let expected = self.next();
+        // guard: stages-in-turn-at-the-client
         match plan.may_hear(seat, expected, stage) {
             true => Ok(false),
             false => Err(FaultKind::OtherStage {

@@ -131,6 +131,7 @@ impl Server {
         };
         let member = member.then_some(from);
         let kept = self.kept.entry(member).or_default();
+        // guard: spam-is-not-kept
         if *kept < MOST_KEPT && !self.faults.contains(fault) {
             *kept += 1;
             self.faults.push(fault.clone());
@@ -140,12 +141,14 @@ impl Server {
     fn try_receive(&mut self, from: Seat, message: &[u8]) -> Result<Receipt, FaultKind> {
         let (stage, body) = wire::unframe(&self.round, message)?;
         let seen = fingerprint(self.round.context(), message);
+        // guard: answers-count-once, equal-answers-are-quiet-in-the-machine
         if let Some(before) = self.taken.get(&(stage, from)) {
             return match *before == seen {
                 true => Ok(Receipt::Repeated),
                 false => Err(FaultKind::Conflicting { stage }),
             };
         }
+        // guard: stages-in-turn
         if stage != self.stage {
             return Err(FaultKind::OtherStage {
                 got: stage,
@@ -153,9 +156,11 @@ impl Server {
             });
         }
         match from {
+            // guard: answers-of-strangers
             Seat::Party(party) if self.state.expected().contains(&party) => {
                 self.state.receive(party, body)?;
             }
+            // guard: servers-speak-in-their-turn
             Seat::Server(role) if self.state.servers().contains(&role) => {
                 self.state.receive_of(role, body)?;
             }
@@ -241,9 +246,11 @@ impl Server {
     /// The round cannot go on. There is no partial sum. The fault has what was found out before.
     pub fn close(mut self, rng: &mut dyn CryptoRng) -> Result<Closed, Fault> {
         let waiting = self.waiting();
+        // guard: server-needs-enough-answers
         if waiting.answered < waiting.required {
             let (have, need) = (waiting.answered, waiting.required);
             let few = Fault::nobody(FaultKind::TooFewSurvivors { have, need });
+            // guard: what-was-found-before-stays
             return Err(few.after(self.faults));
         }
         let step = match self.state.close(rng) {

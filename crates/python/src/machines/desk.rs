@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blindsum_job::actor::Now;
 use blindsum_job::calls::{CallEnd, CallError};
 use blindsum_job::frames::of_coordinator;
+use blindsum_job::machine::Now;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
-use blindsum_job::server::{Effect, Input, JobServer, LinkId, Say};
+use blindsum_job::server::{CoordinatorMachine, Effect, Input, LinkId, Say};
 use blindsum_job::session::{Count, Session};
 use blindsum_job::{JobError, chunks};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ const LARGEST_FRAME: usize = chunks::CHUNK + 4096;
 
 /// The machine, and what lies between it and whoever carries its frames.
 pub(super) struct Desk {
-    pub machine: JobServer,
+    pub machine: CoordinatorMachine,
     pub connections: BTreeMap<LinkId, Connection>,
     /// The number of the latest connection.
     pub latest: u64,
@@ -100,13 +100,8 @@ impl Desk {
 
     /// Does what the machine asks for, until it waits for somebody else.
     pub fn carry_out(&mut self, now: Now) {
-        while let Some(effect) = self.machine.poll() {
+        while let Some(effect) = self.machine.poll_working(now) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.machine.worked(now, ticket);
-                }
                 Effect::Admit(link) => self.admit(link, now),
                 Effect::Send(link, say) => self.say(link, say, now),
                 Effect::Refuse(link, last) => {

@@ -9,7 +9,7 @@ mod server;
 
 use std::time::Duration;
 
-use blindsum_job::actor::{Now, Time};
+use blindsum_job::machine::{Now, Time};
 use pyo3::prelude::*;
 
 use crate::errors::raise;

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use blindsum_crypto::sign::IdentityKey;
-use blindsum_job::actor::{Now, Time};
 use blindsum_job::frames::of_party;
+use blindsum_job::machine::{Now, Time};
 use blindsum_job::party::{
-    Absence, Departure, Effect, Input, JobParty, LinkId, Metrics, Settings, Told, check_update,
+    Absence, Departure, Effect, Input, LinkId, Metrics, PartyMachine, Settings, Told, check_update,
 };
 use blindsum_job::pb::CoordinatorFrame;
 use blindsum_job::records::MemoryRecords;
@@ -45,7 +45,7 @@ pub struct PartyMachine {
 
 /// The machine, and what lies between it and whoever carries its frames.
 struct Desk {
-    machine: JobParty,
+    machine: PartyMachine,
     records: Arc<MemoryRecords>,
     job: Option<Arc<Job>>,
     link: LinkId,
@@ -96,8 +96,8 @@ impl PartyMachine {
         let desk = released(py, || {
             let (kept, to_keep) = (records.clone(), records.clone());
             let machine = match mark {
-                None => JobParty::open(settings, identity, Some(kept), now, entropy),
-                Some(mark) => JobParty::resume(settings, identity, kept, mark, now, entropy),
+                None => PartyMachine::open(settings, identity, Some(kept), now, entropy),
+                Some(mark) => PartyMachine::resume(settings, identity, kept, mark, now, entropy),
             };
             let mut desk = Desk {
                 machine,
@@ -330,13 +330,8 @@ impl Desk {
 
     /// Does what the machine asks for, until it waits for somebody else.
     fn carry_out(&mut self, now: Now) {
-        while let Some(effect) = self.machine.poll() {
+        while let Some(effect) = self.machine.poll_working(now) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.machine.worked(now, ticket);
-                }
                 Effect::Send(link, say) if link == self.link => {
                     let frames = of_party(say).into_iter();
                     let frames = frames.map(|frame| frame.encode_to_vec());

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use blindsum_crypto::certificate::TrustAnchor;
-use blindsum_job::actor::Time;
 use blindsum_job::calls::{CallEnd, CallError, CallId};
+use blindsum_job::machine::Time;
 use blindsum_job::server::{
-    Choice, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Settings,
+    Choice, CoordinatorMachine, Input, LinkId, MemoryShelves, Parts, Peer, Settings,
 };
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::MemoryStore;
@@ -118,7 +118,7 @@ impl ServerMachine {
         let (now, entropy) = (clocks(py, now, wall)?, entropy()?);
         let desk = released(py, || {
             let mut desk = Desk {
-                machine: JobServer::open(parts, now, entropy)?,
+                machine: CoordinatorMachine::open(parts, now, entropy)?,
                 connections: BTreeMap::new(),
                 latest: 0,
                 calls: 0,

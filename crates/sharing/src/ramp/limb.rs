@@ -125,6 +125,7 @@ impl<F: NttField> FieldLimb<F> {
         for (t, row) in random_rows.enumerate() {
             let at = t * tile.len + group;
             row.0 = [0; 8];
+            // guard: ramp-random-elements-are-drawn
             row.0[..count].copy_from_slice(&random[at..at + count]);
         }
     }

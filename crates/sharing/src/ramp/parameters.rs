@@ -55,6 +55,7 @@ pub struct ParameterError {
 }
 
 fn least_random(corrupt: usize) -> usize {
+    // guard: ramp-randomness-for-all-corrupt
     corrupt.max(1)
 }
 
@@ -65,6 +66,7 @@ fn check_quorum(
     n: usize,
     c: usize,
 ) -> Result<(), ParameterError> {
+    // guard: ramp-quorums-meet
     match 2 * threshold > n + c {
         true => Ok(()),
         false => broken(
@@ -152,6 +154,7 @@ impl RampParameters {
         let most = threshold - random;
         let packing = match request.packing {
             0 => words.div_ceil(words.div_ceil(most)),
+            // guard: ramp-packing-leaves-randomness
             chosen if chosen <= most => chosen,
             chosen => {
                 let rule = format!(

@@ -230,6 +230,7 @@ impl RampSharing {
     fn check_holders(&self, holders: &[usize], count_fits: bool) -> Result<(), SharingError> {
         let different: BTreeSet<&usize> = holders.iter().collect();
         let known = holders.iter().all(|&j| j < self.parameters.parties());
+        // guard: holders-are-k-parties
         match count_fits && known && different.len() == holders.len() {
             true => Ok(()),
             false => Err(self.bad_holders()),

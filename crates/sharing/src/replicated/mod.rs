@@ -87,6 +87,7 @@ pub fn seed_hash(seed: &Secret<SEED_LEN>) -> [u8; 32] {
 
 /// The hash by which servers compare an explicit component, packed.
 pub fn explicit_hash(salt: &Secret<SALT_LEN>, packed: &[u8]) -> [u8; 32] {
+    // guard: explicit-components-are-salted
     hash("blindsum component", &[salt.expose(), packed])
 }
 

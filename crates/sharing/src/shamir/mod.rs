@@ -163,6 +163,7 @@ pub fn reconstruct(
 }
 
 fn check_threshold(threshold: usize, holders: usize) -> Result<(), SharingError> {
+    // guard: thresholds-in-range
     if threshold == 0 || threshold > holders {
         return Err(SharingError::Threshold { threshold, holders });
     }

@@ -16,6 +16,7 @@ impl Point {
     /// # Errors
     /// [`SharingError::ZeroPoint`] if x = 0.
     pub fn new(x: u32) -> Result<Self, SharingError> {
+        // guard: point-zero
         NonZeroU32::new(x).map(Self).ok_or(SharingError::ZeroPoint)
     }
 
@@ -41,6 +42,7 @@ impl Point {
 pub(super) fn field_points(points: &[Point]) -> Result<Vec<Field61>, SharingError> {
     let mut sorted = points.to_vec();
     sorted.sort_unstable();
+    // guard: equal-points
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         let point = pair[0].get();
         return Err(SharingError::DuplicatePoint { point });

@@ -13,7 +13,9 @@ pub(super) struct Polynomials<F: Field, const W: usize> {
 impl<F: Field, const W: usize> Polynomials<F, W> {
     /// Uniformly random polynomials of degree < `threshold` with these constant terms; `threshold` is not 0.
     pub fn random(secrets: &[F; W], threshold: usize, rng: &mut dyn CryptoRng) -> Self {
+        // guard: degree-below-the-threshold
         let mut coefficients = Zeroizing::new(vec![[F::ZERO; W]; threshold - 1]);
+        // guard: random-coefficients
         F::fill_random(coefficients.as_flattened_mut(), rng);
         Self::new(secrets, &coefficients)
     }

@@ -50,13 +50,20 @@ pub(super) fn answers<F: NttField>(
     });
     let projection = projection.unwrap_or([F::ZERO; REPETITIONS]);
     let value = |(repetition, factors): (usize, &Factors<F>), test: &Test| match test {
+        // guard: degrees-are-tested
         Test::Degree => inner(&factors.degree, rows),
+        // guard: bits-are-tested
         Test::InputBit => inner(&factors.input_bit, &bits),
+        // guard: every-word-is-bounded
         Test::InputBound => inner(&factors.input_bound, &bounds),
+        // guard: squares-are-tested
         Test::Quadratic => inner(&factors.quadratic, &quadratic),
         Test::NormBit => inner(&factors.norm_bit, &norm_bits),
+        // guard: norms-are-tested
         Test::Norm => factors.norm * norm,
+        // guard: bits-of-projections-are-tested
         Test::ProjectionBit => inner(&factors.projection_bit, &projection_bits),
+        // guard: projections-are-tested
         Test::Projection => projection[repetition],
     };
     let repetitions = challenge.repetitions.iter().enumerate();
@@ -78,6 +85,7 @@ fn bounds<F: NttField>(layout: &Layout, rows: &[F]) -> Vec<F> {
         .chunks_exact(layout.blocks())
         .enumerate()
     {
+        // guard: bits-say-no-more-than-the-last-level
         let weight = F::from_canonical(bits.weight(s)).unwrap_or(F::ZERO);
         for (left, &bit) in left.iter_mut().zip(of_bit) {
             *left -= weight * bit;

@@ -191,18 +191,21 @@ fn check_projections(
     let above = norm.square_of(i128::from(largest) + 1 - i128::from(norm.offset));
     let outside = below.min(above);
     let most = norm.most;
+    // guard: norms-leave-no-room-for-words-out-of-range
     if i128::from(most) >= outside {
         let rule = format!("T = {most} < {outside}, the square of a word out of range");
         return broken("norm", rule);
     }
     let longest = largest_projection(most, numbers);
     let (modulus, wide) = (u128::from(modulus), u128::from(longest));
+    // guard: projections-cannot-wrap
     if 148 * wide * wide >= modulus {
         let rule = format!(
             "148 * Y^2 = 148 * {longest}^2 < p = {modulus}, where Y is the largest projection"
         );
         return broken("norm", rule);
     }
+    // guard: sums-of-projections-cannot-wrap
     if (2 * u128::from(numbers) + 1) * wide >= modulus {
         let rule = format!(
             "(2 * B * l + 1) * Y = (2 * {numbers} + 1) * {longest} < p = {modulus}, where Y is the largest projection"

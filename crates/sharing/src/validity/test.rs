@@ -96,6 +96,7 @@ impl Test {
     pub fn coefficients(self, k: usize, l: usize) -> usize {
         match self {
             Test::Degree | Test::InputBound => k,
+            // guard: masks-have-the-degree-of-products
             Test::InputBit | Test::Quadratic | Test::NormBit | Test::ProjectionBit => 2 * k - 1,
             Test::Norm | Test::Projection => k + l - 1,
         }

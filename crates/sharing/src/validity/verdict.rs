@@ -80,6 +80,7 @@ impl ValiditySharing {
         let codes = self.codes(verifiers);
         let mut factors = vec![F::ZERO; about.len()];
         for _ in 0..COMBINATIONS {
+            // guard: wrong-answers-do-not-cancel
             F::fill_random(&mut factors, rng);
             let combined: Vec<Answer> = (0..verifiers.len())
                 .map(|j| {

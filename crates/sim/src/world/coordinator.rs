@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_job::frames::of_coordinator;
+use blindsum_job::machine::Step;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::report::{JobState, RoundReport, RoundState};
 use blindsum_job::server::{
-    Choice, Effect, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
+    Choice, CoordinatorMachine, Effect, Input, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
 };
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::{MemoryStore, Store};
@@ -32,7 +33,7 @@ const SETTINGS: Settings = Settings {
 /// The coordinator, alive or not.
 #[derive(Default)]
 pub(super) struct Coordinator {
-    pub machine: Option<JobServer>,
+    pub machine: Option<CoordinatorMachine>,
     /// What outlives it, and backups of that from before each round.
     pub store: Option<Arc<MemoryStore>>,
     pub backups: Vec<MemoryStore>,
@@ -118,7 +119,7 @@ impl World {
         self.open_leases();
         let number = u64::from(self.server.life);
         let entropy = seed_bytes("coordinator", &[self.seed, number]);
-        let opened = JobServer::open(parts, now, entropy);
+        let opened = CoordinatorMachine::open(parts, now, entropy);
         let machine = opened.map_err(|e| self.broken(format!("P6: the coordinator: {e}")))?;
         self.server.machine = Some(machine);
         self.note_rounds()?;
@@ -135,24 +136,35 @@ impl World {
 
     /// Does what the coordinator wants done, unless it is killed before.
     pub(super) fn serve_coordinator(&mut self) -> Result<(), Broken> {
-        while let Some(effect) = self.server.machine.as_mut().and_then(JobServer::poll) {
+        while let Some(step) = self
+            .server
+            .machine
+            .as_mut()
+            .and_then(CoordinatorMachine::poll)
+        {
             if self.dice.chance(self.faults.kill) {
                 self.kill(Who::Server);
                 return Ok(());
             }
-            self.carry_out_server(effect)?;
+            match step {
+                Step::Work(task) => {
+                    self.back_up();
+                    self.task_begins(Who::Server, task);
+                }
+                Step::Effect(effect) => self.carry_out_server(effect)?,
+            }
         }
-        let wake = self.server.machine.as_ref().and_then(JobServer::wake);
+        let wake = self
+            .server
+            .machine
+            .as_ref()
+            .and_then(CoordinatorMachine::wake);
         self.wake_later(Who::Server, wake);
         Ok(())
     }
 
     fn carry_out_server(&mut self, effect: Effect) -> Result<(), Broken> {
         match effect {
-            Effect::Work(task) => {
-                self.back_up();
-                self.task_begins(Who::Server, task);
-            }
             Effect::Admit(link) => self.admit(link.0)?,
             Effect::Refuse(link, refused) => self.last_word(link.0, refused, false),
             Effect::Send(link, say) => {

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use blindsum_job::server::JobServer;
+use blindsum_job::server::CoordinatorMachine;
 use blindsum_protocol::ProtocolName;
 
 use super::agenda::{Event, Micros, Who};
@@ -102,7 +102,7 @@ impl World {
     /// A job of three servers may need the very party that is gone, where a result with it was opened: it says so, and the
     /// party comes back. True where that is so now.
     fn is_missed(&mut self) -> bool {
-        let status = self.server.machine.as_ref().map(JobServer::status);
+        let status = self.server.machine.as_ref().map(CoordinatorMachine::status);
         let waits = status.is_some_and(|status| !status.warning.is_empty());
         let gone = self.mortal.filter(|number| {
             let who = Who::Party(*number);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use blindsum_crypto::sign::IdentityKey;
-use blindsum_job::follower::{CurrentIdentity, Effect, Input, JobFollower, Parts};
+use blindsum_job::follower::{CurrentIdentity, Effect, Input, Parts, ServerMachine};
+use blindsum_job::machine::Step;
 use blindsum_job::records::Records;
 use blindsum_protocol::{ServerIdentity, ServerRole};
 
@@ -24,7 +25,7 @@ pub(super) struct Follower {
     pub written: u64,
     /// The latest round that it was seen to begin.
     pub begun: u64,
-    pub machine: Option<JobFollower>,
+    pub machine: Option<ServerMachine>,
     /// How often it was started.
     pub life: u32,
     /// Its connection to the coordinator, where it thinks that it has one.
@@ -56,7 +57,7 @@ fn always(identity: Arc<ServerIdentity>) -> CurrentIdentity {
 }
 
 impl World {
-    pub(super) fn follower(&mut self, role: ServerRole) -> Option<&mut JobFollower> {
+    pub(super) fn follower(&mut self, role: ServerRole) -> Option<&mut ServerMachine> {
         self.followers.get_mut(&role)?.machine.as_mut()
     }
 
@@ -89,7 +90,7 @@ impl World {
             records: server.disk.clone(),
             results: role.place().and_then(|place| self.learnt.results(place)),
         };
-        server.machine = Some(JobFollower::open(parts, now, entropy));
+        server.machine = Some(ServerMachine::open(parts, now, entropy));
         if let Some(changes) = back {
             self.log(format!(
                 "the {role} comes back with records of {changes} changes ago"
@@ -113,12 +114,15 @@ impl World {
 
     /// Does what a server wants done, unless it is killed before.
     pub(super) fn serve_follower(&mut self, role: ServerRole) -> Result<(), Broken> {
-        while let Some(effect) = self.follower(role).and_then(JobFollower::poll) {
+        while let Some(step) = self.follower(role).and_then(ServerMachine::poll) {
             if self.dice.chance(self.faults.kill) {
                 self.kill(Who::Follower(role));
                 return Ok(());
             }
-            self.carry_out_follower(role, effect)?;
+            match step {
+                Step::Work(task) => self.task_begins(Who::Follower(role), task),
+                Step::Effect(effect) => self.carry_out_follower(role, effect)?,
+            }
         }
         let wake = self.follower(role).and_then(|machine| machine.wake());
         self.wake_later(Who::Follower(role), wake);
@@ -129,7 +133,6 @@ impl World {
         let who = Who::Follower(role);
         let link = self.link_of(who);
         match effect {
-            Effect::Work(task) => self.task_begins(who, task),
             Effect::Send(on, say) => {
                 for frame in frames(say) {
                     self.note_word(role, &frame)?;

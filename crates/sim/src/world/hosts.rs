@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use blindsum_job::follower;
+use blindsum_job::machine::Ticket;
 use blindsum_job::party::{self, LinkId};
 use blindsum_job::pb::CoordinatorFrame;
 use blindsum_job::server::Peer;
 use blindsum_job::session::Count;
-use blindsum_job::{actor, follower};
 
 use super::agenda::Who;
 use super::{Broken, World};
@@ -153,7 +154,7 @@ impl World {
     }
 
     /// A task of a machine is done.
-    pub(super) fn worked(&mut self, who: Who, ticket: actor::Ticket) -> Result<(), Broken> {
+    pub(super) fn worked(&mut self, who: Who, ticket: Ticket) -> Result<(), Broken> {
         let now = self.now();
         match who {
             Who::Server => {

@@ -171,7 +171,7 @@ impl World {
         self.agenda.push(at, event);
     }
 
-    pub(super) fn wake_later(&mut self, who: Who, wake: Option<blindsum_job::actor::Time>) {
+    pub(super) fn wake_later(&mut self, who: Who, wake: Option<blindsum_job::machine::Time>) {
         let Some(wake) = wake else { return };
         // What is due now was looked at just before: a moment later it is again.
         let at = (wake.0.as_micros() as Micros).max(self.time + 1);
@@ -183,9 +183,9 @@ impl World {
         }
     }
 
-    pub(super) fn now(&self) -> blindsum_job::actor::Now {
-        blindsum_job::actor::Now {
-            time: blindsum_job::actor::Time(Duration::from_micros(self.time)),
+    pub(super) fn now(&self) -> blindsum_job::machine::Now {
+        blindsum_job::machine::Now {
+            time: blindsum_job::machine::Time(Duration::from_micros(self.time)),
             unix_millis: crate::cohort::NOW * 1000 + self.time / 1000,
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use blindsum_job::actor::Time;
+use blindsum_job::machine::Time;
 use blindsum_job::membership::{Embedded, Leases, MembershipManager};
 use blindsum_job::server::Input;
 

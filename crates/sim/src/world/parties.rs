@@ -5,9 +5,9 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_encode::Reals;
 use blindsum_job::JobError;
-use blindsum_job::actor::Now;
+use blindsum_job::machine::{Now, Step};
 use blindsum_job::party::{
-    Absence, Begun, Effect, Identity, Input, JobParty, Over, Policy, Say, Settings, Told,
+    Absence, Begun, Effect, Identity, Input, Over, PartyMachine, Policy, Say, Settings, Told,
     check_update, kept_leftover,
 };
 use blindsum_job::pb::PartyFrame;
@@ -29,7 +29,7 @@ pub(super) struct Party {
     pub disk: Arc<Disk>,
     /// How its machines lie, where it is one that proves things.
     pub deviation: Option<Deviation>,
-    pub machine: Option<JobParty>,
+    pub machine: Option<PartyMachine>,
     /// How often it was started.
     pub life: u32,
     /// Its connection, where it thinks that it has one.
@@ -93,7 +93,8 @@ impl Party {
         let number = u64::from(self.life);
         let entropy = seed_bytes(&format!("party {}", self.name), &[seed, number]);
         let records = self.disk.clone();
-        let machine = JobParty::open(settings, self.identity.clone(), Some(records), now, entropy);
+        let machine =
+            PartyMachine::open(settings, self.identity.clone(), Some(records), now, entropy);
         self.machine = Some(machine);
     }
 }
@@ -164,18 +165,21 @@ impl World {
         self.serve_party(number)
     }
 
-    pub(super) fn machine_of(&mut self, number: usize) -> Option<&mut JobParty> {
+    pub(super) fn machine_of(&mut self, number: usize) -> Option<&mut PartyMachine> {
         self.parties.get_mut(number)?.machine.as_mut()
     }
 
     /// Does what a party wants done, unless it is killed before.
     pub(super) fn serve_party(&mut self, number: usize) -> Result<(), Broken> {
-        while let Some(effect) = self.machine_of(number).and_then(JobParty::poll) {
+        while let Some(step) = self.machine_of(number).and_then(PartyMachine::poll) {
             if self.dice.chance(self.faults.kill) {
                 self.kill(Who::Party(number));
                 return Ok(());
             }
-            self.carry_out(number, effect)?;
+            match step {
+                Step::Work(task) => self.task_begins(Who::Party(number), task),
+                Step::Effect(effect) => self.carry_out(number, effect)?,
+            }
         }
         let wake = self.machine_of(number).and_then(|machine| machine.wake());
         self.wake_later(Who::Party(number), wake);
@@ -188,7 +192,6 @@ impl World {
         };
         let link = party.link;
         match effect {
-            Effect::Work(task) => self.task_begins(Who::Party(number), task),
             Effect::Send(on, say) => {
                 for frame in frames(say) {
                     self.note_said(number, &frame)?;

@@ -78,6 +78,7 @@ impl RoundKey {
             (Tile::W64(encrypted), TileMut::W64(lanes)) => decryption.run(encrypted, lanes, counts),
             _ => unreachable!("equal widths have the same lanes"),
         };
+        // guard: a-wrong-sparse-sum-is-noticed
         if found + self.checks.pads(participation.survivors()) != check {
             return Err(FlasheError::Check);
         }
@@ -186,6 +187,7 @@ impl Decryption<'_> {
         for edge in &self.edges {
             scratch.apply(edge, tile);
         }
+        // guard: contributors-are-in-the-check
         self.participation.count(tile, &mut scratch.contributors);
         let check = self
             .fingerprint

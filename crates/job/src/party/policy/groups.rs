@@ -34,7 +34,9 @@ impl Groups {
         for group in &self.0 {
             let (inside, outside) = group.part(cohort, of_job);
             new.retain(|party| !inside.parties.contains(party));
+            // guard: sums-of-all-rounds-together
             let parted = !inside.parties.is_empty() && !outside.parties.is_empty();
+            // guard: groups-of-what-is-left-out
             let parts = [inside, outside].into_iter().filter(Group::is_some);
             refined.add(parts, parted);
         }
@@ -42,6 +44,7 @@ impl Groups {
             parties: new,
             of_job,
         };
+        // guard: groups-of-newcomers
         refined.add([new].into_iter().filter(Group::is_some), true);
         refined
     }
@@ -65,6 +68,7 @@ impl Group {
         };
         let outside = Self {
             parties: outside,
+            // guard: corrupt-parties-of-the-job-that-summed
             of_job: self.of_job,
         };
         (inside, outside)

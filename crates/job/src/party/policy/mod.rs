@@ -81,18 +81,24 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
+        // guard: default-protocols
         let tolerant = |name: &ProtocolName| name.tolerates_corrupt();
         let many = |rule: &RuleName| rule.is_mean_of_many();
         Self {
             allowed_protocols: ProtocolName::ALL.iter().copied().filter(tolerant).collect(),
             allowed_rules: RuleName::ALL.iter().copied().filter(many).collect(),
+            // guard: default-adversary
             require_adversary: Some(Adversary::Active),
+            // guard: default-corrupt
             min_corrupt: 0.1,
             min_corrupt_parties: 1,
+            // guard: default-honest
             min_honest: 2,
+            // guard: default-cohort
             min_cohort: 3,
             min_cohort_change: 0,
             max_weight: None,
+            // guard: default-dim
             max_dim: 1 << 28,
             max_message: 1 << 32,
             max_parties: 10_000,
@@ -133,6 +139,7 @@ impl Policy {
     /// The first rule that it breaks.
     pub fn check_job(&self, job: &Job) -> Result<(), PolicyError> {
         self.check_spec(job.spec())?;
+        // guard: policy-job-hash
         if let Some(allowed) = self.job_hash.filter(|allowed| allowed != job.hash()) {
             let job = *job.hash();
             return Err(PolicyError::JobHash { job, allowed });
@@ -143,8 +150,11 @@ impl Policy {
             let (job, need) = (spec.corrupt_parties(), corrupt);
             return Err(PolicyError::CorruptParties { job, need });
         }
+        // guard: policy-left-out-are-not-in-the-mean
         let have = job.min_parties().saturating_sub(spec.left_out());
+        // guard: policy-corrupt-are-not-honest
         let need = honest.saturating_add(corrupt);
+        // guard: policy-smallest-sum
         if have < need {
             return Err(PolicyError::SmallestSum {
                 have,
@@ -154,6 +164,7 @@ impl Policy {
             });
         }
         let (have, need) = (spec.least_contributors() as usize, honest);
+        // guard: policy-contributors
         if spec.is_sparse() && have < need {
             return Err(PolicyError::Contributors { have, need });
         }
@@ -162,6 +173,7 @@ impl Policy {
 
     fn check_messages(&self, job: &Job) -> Result<(), PolicyError> {
         let (steps, allowed) = (job.plan().steps(), self.max_message);
+        // guard: policy-messages
         match steps.iter().find(|step| step.largest > allowed) {
             Some(step) => Err(PolicyError::MaxMessage {
                 stage: step.name,
@@ -176,16 +188,19 @@ impl Policy {
     /// takes memory by its numbers.
     pub fn check_spec(&self, spec: &JobSpec) -> Result<(), PolicyError> {
         let protocol = spec.protocol.name();
+        // guard: policy-protocols
         if !self.allowed_protocols.contains(&protocol) {
             let allowed = self.allowed_protocols.clone();
             return Err(PolicyError::Protocol { protocol, allowed });
         }
         let is_refused = |rule: &RuleName| !self.allowed_rules.contains(rule);
+        // guard: policy-rules
         if let Some(rule) = spec.rule().filter(is_refused) {
             let allowed = self.allowed_rules.clone();
             return Err(PolicyError::Rule { rule, allowed });
         }
         self.check_adversary(spec)?;
+        // guard: corrupt-as-the-party-assumes, policy-corrupt
         if protocol.tolerates_corrupt() && spec.corrupt < self.min_corrupt {
             let (job, need) = (spec.corrupt, self.min_corrupt);
             return Err(PolicyError::Corrupt { job, need });
@@ -194,10 +209,12 @@ impl Policy {
             let (parties, need) = (spec.parties, self.min_cohort);
             return Err(PolicyError::JobTooSmall { parties, need });
         }
+        // guard: policy-parties
         if spec.parties > self.max_parties {
             let (job, allowed) = (spec.parties, self.max_parties);
             return Err(PolicyError::MaxParties { job, allowed });
         }
+        // guard: policy-dim
         if spec.dim > self.max_dim {
             let (job, allowed) = (spec.dim, self.max_dim);
             return Err(PolicyError::MaxDim { job, allowed });
@@ -205,6 +222,7 @@ impl Policy {
         self.check_rounds(spec.rounds)?;
         let job = spec.encoding.max_weight();
         match self.max_weight {
+            // guard: policy-weight
             Some(allowed) if job > allowed => Err(PolicyError::MaxWeight { job, allowed }),
             _ => Ok(()),
         }
@@ -216,6 +234,7 @@ impl Policy {
     /// They are more than `max_rounds`.
     pub fn check_rounds(&self, rounds: u32) -> Result<(), PolicyError> {
         match self.max_rounds {
+            // guard: an-extended-job-keeps-to-the-policy
             Some(allowed) if rounds == 0 || rounds > allowed => {
                 Err(PolicyError::MaxRounds { rounds, allowed })
             }
@@ -230,6 +249,7 @@ impl Policy {
     /// They are more than that.
     pub fn check_extension(&self, rounds: u32, specified: u32) -> Result<(), PolicyError> {
         let is_pinned = self.job_hash.is_some() && self.max_rounds.is_none() && specified != 0;
+        // guard: one-specification-means-its-rounds
         match is_pinned && (rounds == 0 || rounds > specified) {
             true => Err(PolicyError::MaxRounds {
                 rounds,
@@ -247,6 +267,7 @@ impl Policy {
         let holds = protects.then_some(spec.adversary);
         let enough = match required {
             Adversary::SemiHonest => holds.is_some(),
+            // guard: policy-adversary
             Adversary::Active => holds == Some(Adversary::Active),
         };
         if enough {
@@ -262,12 +283,14 @@ impl Policy {
     /// `min_corrupt_parties`, at least one.
     fn corrupt_among(&self, parties: u32) -> usize {
         let fraction = ceiling_of_fraction(self.min_corrupt, parties as usize);
+        // guard: policy-corrupt-by-number, policy-one-corrupt
         fraction.max(self.min_corrupt_parties).max(1)
     }
 
     /// Checks how many certified parties a round has.
     pub fn check_roster(&self, cohort: &Cohort) -> Result<(), PolicyError> {
         let (have, need) = (cohort.len(), self.min_cohort);
+        // guard: policy-cohort
         match have < need {
             true => Err(PolicyError::CohortTooSmall { have, need }),
             false => Ok(()),
@@ -278,6 +301,7 @@ impl Policy {
     pub fn check_survivors(&self, parties: u32, survivors: usize) -> Result<(), PolicyError> {
         let (honest, corrupt) = (self.min_honest, self.corrupt_among(parties));
         let (have, need) = (survivors, honest.saturating_add(corrupt));
+        // guard: policy-survivors
         if have < need {
             return Err(PolicyError::TooFewSurvivors {
                 have,
@@ -305,7 +329,9 @@ impl Policy {
         let refined = earlier.refine(cohort, parties);
         for group in refined.fresh().filter(|group| group.parties != *cohort) {
             let corrupt = self.corrupt_among(group.of_job);
+            // guard: corrupt-parties-in-a-group
             let (have, need) = (group.parties.len(), honest.saturating_add(corrupt));
+            // guard: policy-cohort-change
             if have < need {
                 return Err(PolicyError::Differencing {
                     have,

@@ -76,6 +76,7 @@ impl Claims {
     /// One party says that another one misbehaved. Gives how many have accused that one, and how many this one has accused.
     pub fn add(&mut self, by: &Name, about: &Name, round: u64) -> (usize, usize) {
         self.forget_lapsed(round);
+        // guard: claims-are-of-pairs
         let names = (by.min(about).clone(), by.max(about).clone());
         let stands = self.apart.contains_key(&names);
         let is_repeated = self.again(by, about, round, stands);
@@ -134,6 +135,7 @@ impl Claims {
             return 0;
         }
         let rounds = doubled(ALONE, again.saturating_sub(1)).min(MAX_ALONE);
+        // guard: a-claim-that-comes-again-costs-more
         let until = round.saturating_add(rounds);
         let free = until.saturating_add(rounds.saturating_mul(FREE));
         self.alone.insert(by.clone(), Alone { until, free });
@@ -158,6 +160,7 @@ impl Claims {
         for ((one, other), pair) in &mut self.apart {
             let left = [has_left(one), has_left(other)];
             if pair.since != round && left[0] != left[1] {
+                // guard: turns-are-lost
                 pair.left = left;
             }
         }
@@ -209,6 +212,7 @@ impl Claims {
     fn graph(&self, round: u64, absent: &BTreeSet<Name>) -> Graph<'_> {
         let left: BTreeSet<&Name> = self.have_left().map(|(name, _)| name).collect();
         let is_out = |name: &Name| {
+            // guard: nobody-sits-out-for-who-is-not-there
             left.contains(name) || self.is_alone(name, round) || absent.contains(name)
         };
         let mut graph = Graph::default();

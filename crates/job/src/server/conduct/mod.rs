@@ -92,7 +92,9 @@ impl Conduct {
         }
         let (accusers, accused) = self.claims.add(by, about, round);
         let liar = match (accusers > self.corrupt, accused > self.corrupt) {
+            // guard: claims-are-matched
             (true, _) => about,
+            // guard: accusers-are-counted
             (false, true) => by,
             (false, false) => return None,
         };

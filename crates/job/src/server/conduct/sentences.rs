@@ -26,6 +26,7 @@ pub(super) struct Liar {
 impl Liar {
     /// It has done so in a round. In one round that counts once: then this is false.
     pub fn again(&mut self, round: u64) -> bool {
+        // guard: a-lie-counts-once-in-a-round
         if self.latest == Some(round) {
             return false;
         }
@@ -84,6 +85,7 @@ impl Missed {
     pub fn after(before: Option<Self>, how: How, round: u64) -> Self {
         let times = before.map_or(0, |before| before.times);
         let doublings = match how {
+            // guard: who-gives-no-update-once-sits-out-no-round
             How::GaveNoUpdate => times.checked_sub(1),
             How::KeptNonceBack | How::Lost => Some(times),
         };
@@ -104,8 +106,10 @@ impl Missed {
     /// party that ended many rounds is not treated like a new one. False once none is left.
     pub fn kept(&mut self) -> bool {
         self.kept += 1;
+        // guard: who-ends-rounds-is-not-forgiven-at-once
         if self.kept >= FORGIVEN {
             self.kept = 0;
+            // guard: who-ended-many-rounds-is-not-forgiven-all-of-them
             self.times -= 1;
         }
         self.times > 0

@@ -118,6 +118,7 @@ impl<'a> Graph<'a> {
             let accuse_nobody = of(side).filter(|party| !self.is_accuser(party)).count();
             (longest, accuse_nobody)
         };
+        // guard: a-claim-costs-both
         of(rank(true) > rank(false)).collect()
     }
 
@@ -132,6 +133,7 @@ impl<'a> Graph<'a> {
         order.sort_by_key(|party| {
             let (waited, accuses) = (waits(party), self.is_accuser(party));
             let least = if accuses { patience } else { 1 };
+            // guard: a-victim-waits-for-one-turn
             (waited < least, Reverse(waited), accuses)
         });
         let mut into = BTreeSet::new();

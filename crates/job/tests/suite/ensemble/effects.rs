@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use blindsum_job::JobError;
 use blindsum_job::follower;
+use blindsum_job::machine::Step;
 use blindsum_job::party::{self, LinkId, Over, Say, Told, Update};
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::party_frame::Frame as UpFrame;
@@ -98,13 +99,14 @@ impl Ensemble {
     }
 
     /// Does what a party wants done.
-    pub(super) fn of_party(&mut self, number: usize, effect: party::Effect) {
+    pub(super) fn of_party(&mut self, number: usize, step: Step<party::Effect>) {
         let (now, job, host) = (self.now, &self.job, &mut self.hosts[number]);
         let Some(Machine::Party(machine)) = &mut host.machine else {
             return;
         };
-        match effect {
-            party::Effect::Work(task) => {
+        let effect = match step {
+            Step::Effect(effect) => effect,
+            Step::Work(task) => {
                 let ticket = task.ticket;
                 let kept = keeps_machine(&host.records);
                 match &mut host.trouble.breaks_task {
@@ -120,8 +122,10 @@ impl Ensemble {
                 if host.trouble.dies_sending && !kept && keeps_machine(&host.records) {
                     return self.kill(number);
                 }
-                machine.worked(now, ticket);
+                return machine.worked(now, ticket);
             }
+        };
+        match effect {
             party::Effect::Send(link, say) => {
                 if let Say::Message { round, stage, .. } = &say
                     && self.job.plan().input_stage_of(PartyId(0)) == Some(*stage)
@@ -273,16 +277,8 @@ impl Ensemble {
 
     /// Does what another server wants done.
     pub(super) fn of_server(&mut self, number: usize, effect: follower::Effect) {
-        let (now, host) = (self.now, &mut self.hosts[number]);
-        let Some(Machine::Server(machine)) = &mut host.machine else {
-            return;
-        };
+        let host = &mut self.hosts[number];
         match effect {
-            follower::Effect::Work(task) => {
-                let ticket = task.ticket;
-                task.run();
-                machine.worked(now, ticket);
-            }
             follower::Effect::Send(link, say) => {
                 self.events.push_back(Event::ToServer(link.0, say));
             }

@@ -60,24 +60,25 @@ impl Ensemble {
         self.serve();
     }
 
+    /// What the coordinator wants done next; a task may break on the way.
+    fn next_effect(&mut self) -> Option<server::Effect> {
+        let (breaks, broke) = (&mut self.server_breaks, &mut self.server_broke);
+        self.server.poll_with(self.now, |task| match *breaks {
+            Some(0) => {
+                *breaks = None;
+                *broke = true;
+            }
+            left => {
+                *breaks = left.map(|left| left - 1);
+                task.run();
+            }
+        })
+    }
+
     /// Does what the coordinator wants done.
     pub(super) fn serve(&mut self) {
-        while let Some(effect) = self.server.poll() {
+        while let Some(effect) = self.next_effect() {
             match effect {
-                server::Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    match &mut self.server_breaks {
-                        Some(0) => {
-                            (self.server_breaks, self.server_broke) = (None, true);
-                            drop(task);
-                        }
-                        left => {
-                            *left = left.map(|left| left - 1);
-                            task.run();
-                        }
-                    }
-                    self.server.worked(self.now, ticket);
-                }
                 server::Effect::Admit(_)
                 | server::Effect::Lease(_)
                 | server::Effect::Called { .. }

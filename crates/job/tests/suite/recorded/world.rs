@@ -8,16 +8,16 @@ use std::time::Duration;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::Model;
-use blindsum_job::actor::{Now, Time};
 use blindsum_job::frames::{of_coordinator, of_party};
 use blindsum_job::hex;
+use blindsum_job::machine::{Now, Time};
 use blindsum_job::party::{
-    self, Effect, Identity, JobParty, LinkId, Over, RoundResult, Say, Told, Update,
+    self, Effect, Identity, LinkId, Over, PartyMachine, RoundResult, Say, Told, Update,
 };
 use blindsum_job::pb::coordinator_frame::Frame as Down;
 use blindsum_job::pb::party_frame::Frame as Up;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
-use blindsum_job::server::{self, Hold, JobServer, MemoryShelves, Parts, Peer};
+use blindsum_job::server::{self, CoordinatorMachine, Hold, MemoryShelves, Parts, Peer};
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::Job;
 use prost::Message;
@@ -42,7 +42,7 @@ enum Event {
 pub struct Member {
     name: String,
     job: Arc<Job>,
-    machine: JobParty,
+    machine: PartyMachine,
     updates: Vec<Vec<f32>>,
     key: Arc<IdentityKey>,
     certificate: Arc<[u8]>,
@@ -58,7 +58,7 @@ pub struct Member {
 
 /// All of it.
 pub struct World {
-    server: JobServer,
+    server: CoordinatorMachine,
     pub members: Vec<Member>,
     recorded: usize,
     cuts: Vec<Cut>,
@@ -251,13 +251,8 @@ impl World {
 
     /// Does what the coordinator wants done.
     fn serve(&mut self) {
-        while let Some(effect) = self.server.poll() {
+        while let Some(effect) = self.server.poll_working(self.now) {
             match effect {
-                server::Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.server.worked(self.now, ticket);
-                }
                 server::Effect::Send(link, say) => {
                     let frames = of_coordinator(say)
                         .unwrap()
@@ -281,19 +276,14 @@ impl World {
     }
 
     /// Hands something to a party, and does what it wants done.
-    fn give(&mut self, number: usize, hand: impl FnOnce(&mut JobParty, Now)) {
+    fn give(&mut self, number: usize, hand: impl FnOnce(&mut PartyMachine, Now)) {
         if self.members[number].gone {
             return;
         }
         let now = self.now;
         hand(&mut self.members[number].machine, now);
-        while let Some(effect) = self.members[number].machine.poll() {
+        while let Some(effect) = self.members[number].machine.poll_working(now) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.members[number].machine.worked(now, ticket);
-                }
                 Effect::Send(link, say) => self.say(number, link.0, say),
                 Effect::Upload { role, .. } => panic!("an upload to the {role}"),
                 Effect::Reconnect(_, reason) => panic!("{reason}"),
@@ -376,7 +366,7 @@ fn open(
     name: &str,
     key: &Arc<IdentityKey>,
     (now, rank): (Now, usize),
-) -> JobParty {
+) -> PartyMachine {
     let settings = party::Settings {
         job: job.spec().job.clone(),
         policy: policy(),
@@ -391,7 +381,7 @@ fn open(
         anchor: anchor.clone(),
         ca: [0; 32],
     };
-    JobParty::open(settings, identity, None, now, [1 + rank as u8; 32])
+    PartyMachine::open(settings, identity, None, now, [1 + rank as u8; 32])
 }
 
 fn coordinate(
@@ -399,7 +389,7 @@ fn coordinate(
     anchor: &Arc<TrustAnchor>,
     initial: Option<Model>,
     now: Now,
-) -> JobServer {
+) -> CoordinatorMachine {
     let parts = Parts {
         job: job.clone(),
         initial,
@@ -418,7 +408,7 @@ fn coordinate(
         },
         hosted: false,
     };
-    JobServer::open(parts, now, [0; 32]).unwrap()
+    CoordinatorMachine::open(parts, now, [0; 32]).unwrap()
 }
 
 fn without_program(mut frame: CoordinatorFrame) -> CoordinatorFrame {

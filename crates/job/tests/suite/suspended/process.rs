@@ -6,7 +6,7 @@ use super::*;
 pub(super) struct Process {
     pub(super) job: Arc<Job>,
     pub(super) party: usize,
-    pub(super) machine: JobParty,
+    pub(super) machine: PartyMachine,
     pub(super) now: Now,
     pub(super) link: PartyLink,
     pub(super) said: Vec<PartyFrame>,
@@ -22,13 +22,8 @@ impl Process {
     }
 
     pub(super) fn work(&mut self) {
-        while let Some(effect) = self.machine.poll() {
+        while let Some(effect) = self.machine.poll_working(self.now) {
             match effect {
-                party::Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.machine.worked(self.now, ticket);
-                }
                 party::Effect::Send(link, say) if link == self.link => {
                     self.said.extend(of_party(say));
                 }

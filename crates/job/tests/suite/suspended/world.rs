@@ -42,7 +42,7 @@ pub(super) enum Trouble {
 
 pub(super) struct World {
     pub(super) job: Arc<Job>,
-    pub(super) server: JobServer,
+    pub(super) server: CoordinatorMachine,
     pub(super) anchor: Arc<TrustAnchor>,
     /// Another CA, which has signed nothing here.
     pub(super) strange: Arc<TrustAnchor>,
@@ -129,7 +129,7 @@ impl World {
             },
             hosted: false,
         };
-        let server = JobServer::open(parts, now, [1; 32]).unwrap();
+        let server = CoordinatorMachine::open(parts, now, [1; 32]).unwrap();
         let down = (0..hosts.len()).map(|party| (party, None, Message::Connect));
         Self {
             down: down.collect(),
@@ -268,7 +268,7 @@ impl World {
             identity.anchor = self.strange.clone();
         }
         let machine =
-            JobParty::resume(settings, identity, records.clone(), host.mark, own, entropy);
+            PartyMachine::resume(settings, identity, records.clone(), host.mark, own, entropy);
         let mut process = Process {
             job: self.job.clone(),
             party,
@@ -350,13 +350,8 @@ impl World {
     }
 
     pub(super) fn serve(&mut self) {
-        while let Some(effect) = self.server.poll() {
+        while let Some(effect) = self.server.poll_working(self.now) {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.server.worked(self.now, ticket);
-                }
                 Effect::Send(link, say) => {
                     for frame in of_coordinator(say).unwrap() {
                         self.send(link, frame);

@@ -49,6 +49,7 @@ impl Operator {
         let operator = request.extensions().get::<Self>().cloned();
         let operator =
             operator.ok_or_else(|| Status::unauthenticated("no verified certificate"))?;
+        // guard: a-revoked-operator-gives-no-orders
         let verified = identify(anchor, &operator.certificate, &operator.clock);
         verified.map_err(|error| {
             Status::unauthenticated(format!(
@@ -135,6 +136,7 @@ pub(super) fn accept(
             if shaking.len() >= MAX_SHAKING
                 && let Some(oldest) = shaking.pop_front()
             {
+                // guard: strangers-hold-no-place-of-operators
                 oldest.abort();
             }
             let (side, sender) = (side.clone(), sender.clone());
@@ -218,6 +220,7 @@ fn identify(
     certificate: &[u8],
     clock: &WallClock,
 ) -> Result<Arc<str>, CertificateError> {
+    // guard: operators-alone-give-orders
     let name = anchor.verify_operator(certificate, clock.unix_seconds())?;
     Ok(name.into())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use blindsum_job::actor::Time;
+use blindsum_job::machine::Time;
 use blindsum_job::membership::{Embedded, MembershipManager};
 use tokio::sync::{Notify, mpsc};
 

@@ -184,6 +184,7 @@ impl Job {
     /// # Errors
     /// More or fewer.
     pub(crate) fn check_roster_size(&self, have: usize) -> Result<(), Fault> {
+        // guard: campaign-rosters-of-enough
         let (least, most) = (self.least_roster(), self.spec.parties as usize);
         if have < least {
             let least = self.said_least_roster();

@@ -115,6 +115,7 @@ impl Bounds {
         let below = match self.most {
             Edge::Open => true,
             Edge::At(most) => value <= most,
+            // guard: fractions-below-one
             Edge::Beyond(most) => value < most,
         };
         (!above || !below)

@@ -86,8 +86,10 @@ impl Round {
         numbers: Numbers,
     ) -> Result<Self, Fault> {
         job.check_roster_size(roster.len())?;
+        // guard: numbers-are-checked
         job.check_numbers(roster.len(), numbers)
             .map_err(Fault::server)?;
+        // guard: the-model-is-in-the-context, numbers-are-in-the-context
         let bound: [&[u8]; 2] = [model_hash, &numbers.to_bytes()];
         Self::of(RoundKind::Sum, job, number, roster, numbers, &bound)
     }
@@ -119,6 +121,7 @@ impl Round {
         bound: &[&[u8]],
     ) -> Result<Self, Fault> {
         let (number_bytes, roster_hash) = (number.to_be_bytes(), roster.hash());
+        // guard: the-job-and-roster-are-in-the-context
         let mut parts: Vec<&[u8]> = vec![job.hash(), &number_bytes, &roster_hash];
         parts.extend(bound);
         let context = Context(kdf::hash(kind.label(), &parts));
@@ -149,7 +152,9 @@ impl Round {
             return self;
         };
         let number = tag.number.to_be_bytes();
+        // guard: the-step-is-in-the-context
         let mut parts: Vec<&[u8]> = vec![&self.context.0, &number];
+        // guard: what-a-step-is-about-is-in-the-context
         parts.extend(tag.about.as_ref().map(<[u8; 32]>::as_slice));
         self.context = Context(kdf::hash("blindsum tag", &parts));
         self.key_context = self.context;
@@ -176,6 +181,7 @@ impl Round {
         let clips: Vec<[u8; 8]> = clips.iter().map(|clip| clip.to_be_bytes()).collect();
         let mut parts: Vec<&[u8]> = vec![&self.context.0];
         parts.extend(clips.iter().map(<[u8; 8]>::as_slice));
+        // guard: clips-are-in-the-key-context, clips-are-in-the-context
         self.key_context = Context(kdf::hash("blindsum clips", &parts));
         if !self.job.hides_sum() {
             self.context = self.key_context;

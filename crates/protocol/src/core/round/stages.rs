@@ -34,6 +34,7 @@ pub(crate) trait ClientStage: Send {
     /// masks or seals: whoever puts an older copy of the file back could make it do that a second time under
     /// one key, for another vector. Such a stage lives as long as its process.
     fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        // guard: no-snapshot-before-the-vector-is-out
         Ok(None)
     }
 }

@@ -40,6 +40,7 @@ impl Tag {
     /// Whether who waits for this tag takes part in a round with that one. Who says not what it is about takes any.
     pub fn takes(&self, round: Option<Self>) -> bool {
         round.is_some_and(|round| {
+            // guard: a-party-compares-the-number-of-a-step, a-party-compares-what-a-step-is-about
             round.number == self.number && (self.about.is_none() || self.about == round.about)
         })
     }

@@ -120,6 +120,7 @@ pub(crate) fn set_all(table: &mut dyn Table, options: &[Entry]) -> Result<(), Sp
     for (name, value) in options.iter().filter(|(name, _)| name != "name") {
         table
             .set(name, value)
+            // guard: options-elsewhere
             .unwrap_or_else(|| Err(foreign(name, table)))?;
     }
     Ok(())

@@ -53,6 +53,7 @@ pub(crate) fn elements(layout: &[String]) -> Result<u64, SpecError> {
 /// Refuses a layout that is not one of `dim` coordinates.
 pub(crate) fn check_layout(layout: &[String], dim: u64) -> Result<(), SpecError> {
     let sum = elements(layout)?;
+    // guard: layout-is-of-the-model
     if layout.is_empty() || sum == dim {
         return Ok(());
     }
@@ -68,6 +69,7 @@ fn entry(line: &str) -> Result<(&str, u64), String> {
     let &[name, dtype, shape] = parts.as_slice() else {
         return Err(format!("{line:?} {FORM}"));
     };
+    // guard: layout-names-can-be-seen
     let hidden = |c: char| c.is_whitespace() || c.is_control() || is_format(c);
     if name.is_empty() || name.len() > MAX_ENTRY_NAME || name.contains(hidden) {
         return Err(format!(

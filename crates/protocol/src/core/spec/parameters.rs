@@ -81,6 +81,7 @@ impl Size {
                 self.text += text.len();
                 Ok(())
             }
+            // guard: parameters-are-finite
             Value::Real(number) if number.is_finite() => Ok(()),
             Value::Real(_) => Err(expected("a finite number", value)),
             Value::Whole(number) if WHOLE.contains(number) => Ok(()),
@@ -108,6 +109,7 @@ impl Size {
             ("values", self.values, MAX_VALUES),
             ("bytes of names and text", self.text, MAX_TEXT),
         ] {
+            // guard: parameters-are-bounded
             if have > most {
                 let rule =
                     format!("{have} {what} <= {most} must hold: keep what is large out of the job");

@@ -35,6 +35,7 @@ impl JobSpec {
             };
             match spec.set(name, value) {
                 Some(set) => set?,
+                // guard: unknown-fields
                 None => return Err(places::no_field(name, &spec)),
             }
         }

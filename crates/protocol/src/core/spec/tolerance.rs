@@ -41,6 +41,7 @@ impl JobSpec {
     /// The largest number c of parties that may work together with the server, whatever the roster: ⌈`corrupt` ·
     /// `parties`⌉, at least 1.
     pub fn corrupt_parties(&self) -> usize {
+        // guard: one-corrupt-party-at-least
         ceiling_of_fraction(self.corrupt, self.parties as usize).max(1)
     }
 
@@ -82,6 +83,7 @@ impl JobSpec {
     pub(crate) fn floor_of_survivors(&self) -> usize {
         match self.adversary {
             Adversary::SemiHonest => 2,
+            // guard: survivors-beyond-the-corrupt
             Adversary::Active => self.corrupt_parties() + 2,
         }
     }
@@ -112,6 +114,7 @@ impl JobSpec {
             let rule = format!("must be at least {least} (is {n}): {why}{way_out}");
             return Err(SpecError::new("parties", rule));
         }
+        // guard: given-minimum-beyond-the-corrupt
         if self.min_parties != 0 && (self.min_parties as usize) < least {
             let chosen = self.min_parties;
             let rule = format!("must be at least {least} (is {chosen}): {why}");
@@ -132,6 +135,7 @@ impl JobSpec {
     /// The rosters that a round may have, from the largest on: `parties` down to
     /// [`least_roster`](Self::least_roster).
     pub(crate) fn legal_rosters(&self) -> impl Iterator<Item = usize> + use<> {
+        // guard: legal-rosters-are-all-looked-at
         (self.least_roster()..=self.parties as usize).rev()
     }
 

@@ -27,6 +27,7 @@ impl HeldKey {
     /// encrypted in, nor one below the vault's mark. Else a server that goes back to a lower number would leave
     /// the party with a vault that counts as rolled back from then on.
     pub fn new(key: JobKey, made: u64, now: u64, vault: &dyn Vault) -> Result<Self, FaultKind> {
+        // guard: a-new-key-starts-behind-the-mark
         let mark = mark_of(&vault.read()?)?.max(HighWaterMark::after(now)?);
         let state = KeyState::starting_at(&key, mark);
         Ok(Self { key, made, state })
@@ -42,6 +43,7 @@ impl HeldKey {
         let Some(contents) = kept.contents else {
             return Ok(None);
         };
+        // guard: the-vault-keeps-the-mark
         match Self::parse(&contents, mark) {
             Err(FaultKind::Snapshot(rule)) => Err(FaultKind::Vault(rule)),
             held => held.map(Some),
@@ -86,6 +88,7 @@ impl HeldKey {
     ) -> Result<EncryptionTicket, FaultKind> {
         let Self { key, made, state } = self;
         state.reserve(round, rank, |saved| {
+            // guard: a-round-is-reserved-in-the-vault
             vault.write(&contents(key, *made, saved), round + 1)
         })
     }

@@ -77,6 +77,7 @@ impl Adding {
         if party.rank() >= round.parties() {
             return refused("its party is not in the round");
         }
+        // guard: a-notice-is-of-one-upload
         match *noted.entry(party).or_insert(header) == header {
             true => Ok(party),
             false => refused("it told of another upload of this party before"),
@@ -86,6 +87,7 @@ impl Adding {
     /// Adds the explicit component of an upload, if both others have told of the same one.
     pub fn add(&mut self, party: PartyId, upload: &mut Checked) -> Result<(), FaultKind> {
         let is_there = |noted: &Headers| noted.get(&party) == Some(&upload.header);
+        // guard: a-vector-is-added-once-all-three-have-it
         if !self.noted.iter().all(is_there) {
             return Ok(());
         }

@@ -55,16 +55,19 @@ pub(super) async fn agree(
     stands_by(me.previous(), &of_previous, by_previous)?;
     let (survivors, faults) = common(round, own, [&of_next, &of_previous]);
     let (have, need) = (survivors.len(), round.job().min_parties());
+    // guard: mpc3-sums-of-too-few
     if have < need {
         let few = Fault::nobody(FaultKind::TooFewSurvivors { have, need });
         return Err(faults.into_iter().next().unwrap_or(few));
     }
     // A server that must not open their result does not agree on them, so that no other one opens it either.
+    // guard: servers-agree-on-what-may-be-opened
     round.check_release(&survivors)?;
     let keys = in_order(me, [&said, &theirs[0], &theirs[1]], key.is_some());
     let hash = survivors_hash(round, &survivors, own, &keys);
     let theirs = to_both(line, hash.to_vec()).await?;
     for (from, heard) in [me.next(), me.previous()].into_iter().zip(&theirs) {
+        // guard: servers-open-one-set
         if *heard != hash {
             let rule = "it was told of, or tells of, other uploads or keys than this server: one of the three lies";
             return Err(blame(from, "survivors", rule));
@@ -138,6 +141,7 @@ fn read_list(round: &Round, from: ServerIndex, list: &[u8]) -> Result<Headers, F
     let (headers, _) = headers.as_chunks::<32>();
     let all = round.everyone().zip(headers.iter().copied());
     let (here, absent): (Vec<_>, Vec<_>) = all.partition(|(party, _)| listed.contains(*party));
+    // guard: lists-say-nothing-of-others
     match absent.iter().all(|(_, header)| *header == [0; 32]) {
         true => Ok(here.into_iter().collect()),
         false => Err(refused("a hash of a party that is not in the list")),
@@ -147,6 +151,7 @@ fn read_list(round: &Round, from: ServerIndex, list: &[u8]) -> Result<Headers, F
 /// A server lists all uploads that it has told of before: they may be in the sum already.
 fn stands_by(from: ServerIndex, listed: &Headers, noted: &Headers) -> Result<(), Fault> {
     let mut noted = noted.iter();
+    // guard: a-server-stands-by-its-notices
     match noted.all(|(party, header)| listed.get(party) == Some(header)) {
         true => Ok(()),
         false => {
@@ -163,6 +168,7 @@ fn common(round: &Round, own: &Headers, theirs: [&Headers; 2]) -> (PartySet, Vec
         .filter(|(party, _)| theirs.iter().all(|list| list.contains_key(party)));
     let (same, different): (Vec<_>, Vec<_>) = everywhere.partition(|(party, header)| {
         let equal = |list: &&BTreeMap<PartyId, _>| list.get(*party) == Some(*header);
+        // guard: servers-compare-uploads
         theirs.iter().all(equal)
     });
     let fault = |(party, _): (&PartyId, &[u8; 32])| {
@@ -184,6 +190,7 @@ fn survivors_hash(round: &Round, survivors: &PartySet, headers: &Headers, keys: 
     let headers: Vec<u8> = survivors.iter().flat_map(header).collect();
     let mut parts: Vec<&[u8]> = vec![&round.context().0, survivors.as_bitmap(), &headers];
     if !keys.is_empty() {
+        // guard: keys-of-servers-are-agreed-on
         parts.push(keys);
     }
     kdf::hash("blindsum mpc3 survivors", &parts)

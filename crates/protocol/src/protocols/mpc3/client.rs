@@ -189,6 +189,7 @@ impl AwaitSum {
             let expected = tag(round, key, &told.hash);
             let (tags, _) = tags.as_chunks::<TAG>();
             let got = tags.get(place);
+            // guard: servers-vouch-for-the-sum
             if !got.is_some_and(|got| got.ct_eq(&expected).into()) {
                 let rule = format!(
                     "none by which the {role} vouches for this sum: it lies, or the coordinator does"
@@ -225,6 +226,7 @@ impl ClientStage for AwaitSum {
             self.check_tags(&told).map_err(Fault::server)?;
         }
         if job.tells_parties() {
+            // guard: divisors-are-numbers-above-0
             check_result(job, &told.sum).map_err(Fault::server)?;
         }
         Ok(ClientStep::Done(RoundSum::dense(told.sum, told.survivors)))

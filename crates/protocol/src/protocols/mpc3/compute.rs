@@ -47,6 +47,7 @@ pub(super) async fn compute(
 ) -> Result<Computed, Fault> {
     let agreed = Agreed {
         round: round.context().0,
+        // guard: keys-are-those-of-what-was-agreed
         begun,
     };
     let [previous, next] = secrets;
@@ -88,10 +89,12 @@ async fn computed<R: Ring>(
     let passed = of_parties().filter_map(|(party, passed)| passed.then_some(party));
     let survivors = PartySet::of(round.parties(), passed.chain(root));
     let (have, need) = (survivors.len(), round.job().min_parties());
+    // guard: enough-are-left-behind-the-gate
     if have < need {
         let too_long = of_parties().find(|(_, passed)| !**passed);
         return Err(too_few(too_long.map(|(party, _)| party), have, need));
     }
+    // guard: who-a-gate-leaves-is-asked-about
     round.check_release(&survivors)?;
     weighed.verify(&mpc).await.map_err(failed)?;
     // Of the survivors, as the sum of vectors is, whatever their vectors weigh.
@@ -107,6 +110,7 @@ async fn computed<R: Ring>(
         // The sum of weights and those of metrics are shown as they are.
         noise = Shares::concat(&[&noise, &Shares::zeros(sum.len() - count)]);
     }
+    // guard: results-are-recorded-before-they-are-opened
     round.record_release(&survivors)?;
     let result = hand_over(&mpc, (&weighing, round), sum, noise, divisor).await?;
     let too_long = of_parties().filter(|(_, passed)| !**passed);
@@ -138,6 +142,7 @@ async fn weigh<R: Ring>(
 ) -> Result<Weighed<R>, MpcError> {
     let bounds = match weighing.is_gated() {
         // All vectors are here, so that nobody can fit one to the coin.
+        // guard: rows-of-the-gate-come-from-a-coin
         true => weighing.bounds(mpc.coin().await?)?,
         false => Bounds::new(15)?,
     };
@@ -154,6 +159,7 @@ async fn hand_over<R: Ring>(
     noise: Shares<R>,
     divisor: f64,
 ) -> Result<Made, Fault> {
+    // guard: results-have-the-noise-of-the-job
     let sum = sum.plus(&noise).map_err(broken)?;
     let made = match is_for_parties(round.job().spec()) {
         true => {

@@ -53,6 +53,7 @@ impl ServerStage for CollectUploads {
     }
 
     fn may_show(&self) -> bool {
+        // guard: refused-uploads-are-not-shown
         false
     }
 
@@ -147,8 +148,10 @@ impl ServerStage for OpenSum {
                     |place| blame(place, "word", rule),
                 )
             };
+            // guard: words-of-servers-are-on-one-result
             let of_word = word.strip_prefix(hash);
             let of_word = of_word.ok_or_else(|| refused("it has another result"))?;
+            // guard: words-of-servers-have-their-length
             if of_word.len() != word_len(self.round.job(), *role, survivors.len()) {
                 return Err(refused("it is not as long as it must be"));
             }

@@ -92,6 +92,7 @@ pub(super) async fn open(
     {
         None => {
             let sums = holding.sums(&survivors)?;
+            // guard: sums-are-recorded-before-they-are-opened
             round.record_release(&survivors)?;
             match for_parties {
                 true => Made::Shared(sums),
@@ -111,6 +112,7 @@ pub(super) async fn open(
     let (hash, sum, told, third) = match (made, &part_keys) {
         (Made::Shown(sum), _) => {
             let told = match is_for_servers(round.job().spec()) {
+                // guard: mpc3-servers-alone-hash
                 true => survivors.as_bitmap().to_vec(),
                 false => result_body(&survivors, &sum),
             };
@@ -155,6 +157,7 @@ async fn reveal(
         from_next: 32,
     };
     let heard = line.exchange(say).await.map_err(broken)?;
+    // guard: a-component-has-two-holders
     if heard.from_next != digest(&heard.from_previous) {
         let rule = "the component that it sends is not the one of the hash that the other holder sends: one of the two lies";
         return Err(blame(me.previous(), "sum", rule));

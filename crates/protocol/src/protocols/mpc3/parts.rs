@@ -48,6 +48,7 @@ impl PartKey {
         let [previous, next] = secrets;
         let key = |secret: &SharedSecret, component: ServerIndex| {
             let number = [component.number()];
+            // guard: keys-of-components-are-those-of-what-was-agreed
             Self(secret.derive(round.context(), "mpc3/part", &[begun, &number]))
         };
         [key(previous, me), key(next, me.next())]
@@ -76,6 +77,7 @@ impl PartKey {
 }
 
 fn part_hash(round: &Round, salt: &[u8; LEN], packed: &[u8]) -> [u8; LEN] {
+    // guard: parts-are-bound-by-salted-hashes
     let parts: [&[u8]; 3] = [&round.context().0, salt, packed];
     kdf::hash("blindsum mpc3 part", &parts)
 }
@@ -84,6 +86,7 @@ fn part_hash(round: &Round, salt: &[u8; LEN], packed: &[u8]) -> [u8; LEN] {
 fn hash_of(round: &Round, survivors: &PartySet, hashes: &[[u8; LEN]; 3]) -> [u8; LEN] {
     let parts: [&[u8]; 3] = [
         &round.context().0,
+        // guard: servers-vouch-for-the-survivors-of-parts
         survivors.as_bitmap(),
         hashes.as_flattened(),
     ];
@@ -124,6 +127,7 @@ pub(super) async fn give(
         from_previous: LEN,
     };
     let heard = line.exchange(say).await.map_err(broken)?;
+    // guard: holders-of-a-part-say-one-hash
     if heard.from_next != heard.from_previous {
         let rule = "its hash of the component that this server lacks is not that of the other holder: one of the two lies";
         return Err(blame(me.previous(), "result", rule));
@@ -148,6 +152,7 @@ pub(super) async fn give(
             given.told = parts.concat();
         }
         1 => {
+            // guard: component-2-is-masked-for-the-coordinator
             next_key.mask(&mut next, Sign::Add);
             given.third = next.pack();
             let wrapped = keys.iter().map(|(_, key)| next_key.wrapped(round, key));

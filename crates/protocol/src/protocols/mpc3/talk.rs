@@ -60,6 +60,7 @@ impl<T> Talk<T> {
             false if from == self.me.previous() => previous,
             false => return refused("it is this server's own"),
         };
+        // guard: few-letters-are-kept
         if inbox.len() >= AHEAD {
             return refused("it comes before this server has answered");
         }

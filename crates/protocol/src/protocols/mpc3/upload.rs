@@ -57,7 +57,9 @@ impl Header {
     /// What a server compares with the others: a hash of it, of the round and of the party.
     pub fn hash(&self, round: &Round, party: PartyId) -> [u8; 32] {
         let rank = party.0.to_be_bytes();
+        // guard: the-norm-of-the-root-is-agreed-on
         let bytes = self.to_bytes();
+        // guard: mpc3-uploads-are-signed-for-their-round
         let parts: [&[u8]; 3] = [&round.context().0, &rank, &bytes];
         kdf::hash("blindsum upload header", &parts)
     }
@@ -163,6 +165,7 @@ pub(super) fn check(
     if let Some(longest) = longest_root {
         let norm = f64::from_be_bytes(reader.array().map_err(cut)?);
         // No honest one is shorter, but for that of zeros.
+        // guard: the-root-is-no-shorter-than-a-vector, the-root-is-no-longer-than-a-vector
         if !(norm >= 1.0 && norm <= longest as f64) && norm != SHORTEST_ROOT {
             let rule = format!(
                 "norm = {norm}, but 1 <= norm <= {longest} must hold, or norm = 2^-40 for zeros"
@@ -206,6 +209,7 @@ pub(super) fn check(
                 (Held::Seed(seed), hash)
             }
         };
+        // guard: components-are-those-of-their-hashes
         match said.hashes.get(component) == Some(&hash) {
             true => Ok(held),
             false => Err(malformed("a component is not the one of its hash")),
@@ -238,6 +242,7 @@ fn check_signature(
         };
     }
     let key = round.roster().verifying_key(party.0);
+    // guard: uploads-are-signed
     key.and_then(|key| key.verify(SIGN_UPLOAD, header, signature).ok())
         .ok_or(FaultKind::BadSignature { signer: party })
 }

@@ -330,6 +330,7 @@ impl Weighing {
     fn check_noise(&self, job: &Job) -> Result<(), SpecError> {
         let (noise, spec) = (self.options.noise, job.spec());
         let refused = |what: String| Err(SpecError::new("noise", what));
+        // guard: no-metrics-beside-noise
         if noise > 0.0 && self.metrics > 0 {
             let what = format!(
                 "must be empty with noise = {noise} of rule = {}: sums of metrics are exact, and would tell what the noise hides",
@@ -350,6 +351,7 @@ impl Weighing {
         // Noise beyond 64 standard deviations, of three components, has a probability below 2^-1000.
         let longest = self.deviation() / noise;
         let most = longest * (f64::from(spec.parties) + NOISE_ROOM * noise);
+        // guard: noise-has-room
         if noise > 0.0 && most >= 2f64.powi(62) {
             return refused(format!(
                 "noise = {noise}: the sum with its noise is up to {most:.3e}, but it must be below 2^62: choose fewer bits"
@@ -362,6 +364,7 @@ impl Weighing {
         let longest = longest / (1_u64 << bits) as f64 / self.top() as f64 * self.clip;
         let mean = longest * (1.0 + NOISE_ROOM * noise / job.min_parties() as f64);
         let largest = f64::from(f32::MAX);
+        // guard: means-with-noise-are-singles
         match noise > 0.0 && job.encoding().precision() == Precision::Single && mean > largest {
             true => refused(format!(
                 "noise = {noise}: a mean with its noise is up to {mean:.3e}, but it must be at most {largest:.3e}, which is the \

@@ -132,6 +132,7 @@ impl ClientStage for AwaitOthers {
 /// What a party tells the key service: `hash ‖ ranks of two that sent the same`, and party 0 the sum.
 fn compare(circle: &Circle, sums: Vec<Sum>) -> Result<Vec<u8>, FaultKind> {
     let Circle { setup, cipher, .. } = circle;
+    // guard: nobody-sends-the-ciphertexts-of-another
     let pair = first_pair(&sums).unwrap_or(NO_PAIR);
     let sum = cipher.layout.add(cipher.key(), &sums)?;
     drop(sums);

@@ -221,8 +221,10 @@ impl Parked {
     /// What is there, if it fits. What does not will hardly ever fit again: it is dropped.
     fn take(&self, key: KeyId, counts: (usize, usize)) -> Option<Drawn> {
         let fits = |drawn: &Drawn| {
+            // guard: noise-is-for-its-key, noise-is-for-as-many
             drawn.words.key() == key && (drawn.roll.count(), drawn.words.count()) == counts
         };
+        // guard: noise-that-does-not-fit-is-dropped
         self.place().take().filter(fits)
     }
 

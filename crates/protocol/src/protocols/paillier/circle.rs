@@ -139,6 +139,7 @@ fn check_proof(setup: &ClientSetup, opened: &Opened) -> Result<(), Fault> {
         Some(host) => {
             let said = proved_bytes(round, opened).map_err(Fault::server)?;
             let of = (ServerRole::Decryptor, &*host);
+            // guard: the-key-service-proves-its-keys
             proof.check(&setup.servers, of, PROVE_OPENING, &said)
         }
     };
@@ -262,6 +263,7 @@ impl Line {
 
     fn key(&self, from: Seat, to: Seat, other: Seat, purpose: &str) -> Result<SealKey, FaultKind> {
         let public = match other {
+            // guard: hops-are-for-the-next-party-alone
             Seat::Party(party) => self.keys.get(party.rank()).ok_or(FaultKind::NotAMember)?,
             Seat::Server(ServerRole::Decryptor) => &self.service,
             Seat::Server(_) => return Err(FaultKind::NotAMember),
@@ -305,6 +307,7 @@ impl Opening {
         let options = Options::of(round.job().spec());
         let options = options.ok_or_else(|| wrong("the job has no such key".into()))?;
         let key = PublicKey::from_bytes(self.key.as_slice()).map_err(|e| wrong(e.to_string()))?;
+        // guard: keys-are-as-long-as-the-job-says
         if key.size() != options.size {
             let (got, expected) = (key.size().bits(), options.size.bits());
             return Err(wrong(format!(

@@ -183,6 +183,7 @@ impl<'a> Told<'a> {
         let [one, other] = ranks.map(PartyId);
         let pair = match ranks == NO_PAIR {
             true => None,
+            // guard: a-claim-is-of-two-parties
             false if one >= other || other.rank() >= parties => {
                 let rule = format!("{one} and {other} are no two parties, the lower one first");
                 return Err(wrong(rule));
@@ -207,6 +208,7 @@ fn compared(unsealed: &[Unsealed]) -> Result<&[u8], Fault> {
     let expected = hash(sum);
     let differs = told.iter().filter(|told| told.hash != expected);
     let differs: Vec<PartyId> = differs.map(|told| told.from).collect();
+    // guard: all-sums-agree
     match differs.is_empty() {
         true => Ok(sum),
         false => Err(Fault::nobody(FaultKind::SumsDiffer { differs })),
@@ -221,6 +223,7 @@ fn check_pairs(told: &[Told<'_>]) -> Result<(), FaultKind> {
     };
     let says_so = told.iter().filter(|told| told.pair == Some([one, other]));
     let by: Vec<PartyId> = says_so.map(|told| told.from).collect();
+    // guard: one-claim-accuses-nobody
     match by.len() == told.len() {
         true => Err(FaultKind::Identical { one, other }),
         false => Err(FaultKind::Contested { by, one, other }),
@@ -254,6 +257,7 @@ pub(super) fn open(
     key: &SecretKey,
     sums: &[(Sum, usize)],
 ) -> Result<Zeroizing<Vec<u64>>, FaultKind> {
+    // guard: the-roll-is-called-first
     for (sum, _) in sums {
         check_roll(&layout.open_roll(key, sum)?)?;
     }
@@ -272,6 +276,7 @@ fn check_roll(roll: &[u64]) -> Result<(), FaultKind> {
         ranks.map(|(rank, _)| PartyId(rank)).collect::<Vec<_>>()
     };
     let (missing, repeated) = (of(|times| times == 0), of(|times| times > 1));
+    // guard: the-roll-is-called
     match missing.is_empty() && repeated.is_empty() {
         true => Ok(()),
         false => Err(FaultKind::RollCall { missing, repeated }),

@@ -126,16 +126,19 @@ fn check(job: &Job) -> Result<(), SpecError> {
     let spec: &JobSpec = job.spec();
     let name = spec.protocol.name();
     let parties = spec.parties;
+    // guard: a-ring-has-2-to-250-parties
     if !(2..=MOST_PARTIES).contains(&parties) {
         let rule = format!("2 <= parties = {parties} <= {MOST_PARTIES} for {name}");
         return Err(SpecError::new("parties", rule));
     }
+    // guard: key-services-know-no-means
     if job.new_history().is_some() {
         let rule = format!(
             "clipping must not be aciq with {name}: the key service has no model to find bounds from"
         );
         return Err(SpecError::new("clipping", rule));
     }
+    // guard: a-sum-is-of-two-at-least
     if job.min_parties() < 2 {
         let rule = format!("2 <= min_parties = 1 for {name}: the sum of one update is the update");
         return Err(SpecError::new("min_parties", rule));

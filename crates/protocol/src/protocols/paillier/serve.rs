@@ -118,6 +118,7 @@ impl ServerStage for AwaitOpening {
     fn receive_of(&mut self, _from: ServerRole, body: &[u8]) -> Result<(), FaultKind> {
         let opening = Opening::read(self.course.round.parties(), body)?;
         opening.seal_key(&self.course.round)?;
+        // guard: coordinators-pass-on-no-unusable-key
         opening.public_key(&self.course.round)?;
         self.opening = Some(opening);
         Ok(())
@@ -167,6 +168,7 @@ impl ServerStage for Pass {
     }
 
     fn required(&self) -> usize {
+        // guard: a-ring-needs-everybody
         self.speakers.len()
     }
 

@@ -64,6 +64,7 @@ impl Leaf {
     /// Whether it is a commitment to this `salt ‖ column`.
     pub fn is_of(&self, shape: &ProofShape, salted: &[u8]) -> bool {
         let mut shown = self.clone();
+        // guard: words-are-those-that-projections-follow-from
         shown.note_words(shape, salted);
         shown.note_column(salted);
         shown == *self

@@ -311,6 +311,7 @@ impl<'a> Response<'a> {
             })
             .ok_or_else(|| wrong("the bitmap names parties that did not share".into()))?;
         let bytes = response_bytes(round, verifier, challenge, said);
+        // guard: accusations-are-signed
         if !is_signed(round, verifier, SIGN_RESPONSE, &bytes, signature) {
             return Err(FaultKind::BadSignature { signer: verifier });
         }

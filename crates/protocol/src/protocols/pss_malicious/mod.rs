@@ -140,6 +140,7 @@ fn statement(job: &Job) -> Result<Statement, SpecError> {
         return Err(SpecError::new("max_weight", rule));
     }
     let norm = job.encoding().squared_norm();
+    // guard: no-metrics-in-a-proved-norm
     if norm.is_some() && !spec.metrics.is_empty() {
         let rule = "must be empty for pss-malicious with max_norm: their words would count in the norm that is proved";
         return Err(SpecError::new("metrics", rule));

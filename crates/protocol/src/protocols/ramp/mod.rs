@@ -94,6 +94,7 @@ fn check(job: &Job) -> Result<(), SpecError> {
         other => SpecError::new("encoding", other.to_string()),
     })?;
     for n in spec.legal_rosters() {
+        // guard: every-ramp-roster-has-parameters
         parameters(job, n).map_err(|error| spec.infeasible_roster(n, &error.rule))?;
     }
     Ok(())
@@ -105,6 +106,7 @@ fn parameters(job: &Job, n: usize) -> Result<RampParameters, ParameterError> {
     let asked = Asked::of(spec);
     RampParameters::choose(&RampRequest {
         parties: n,
+        // guard: ramp-corrupt-parties-of-the-whole-job
         corrupt: spec.corrupt_parties(),
         dropouts: spec.losses_among(n),
         active: spec.adversary == Adversary::Active,
@@ -225,6 +227,7 @@ fn required_inputs(round: &Round, sharing: &RampSharing) -> usize {
     round
         .job()
         .min_parties()
+        // guard: ramp-smaller-sums
         .max(sharing.parameters().threshold())
 }
 

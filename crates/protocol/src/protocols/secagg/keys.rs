@@ -76,5 +76,6 @@ pub(super) fn pair_mask(
 
 /// The sign of the pair mask of `own` and `other` in the vector of `own`.
 pub(super) fn pair_sign(own: PartyId, other: PartyId) -> Sign {
+    // guard: pair-masks-cancel
     if own < other { Sign::Add } else { Sign::Sub }
 }

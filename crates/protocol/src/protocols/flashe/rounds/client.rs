@@ -26,6 +26,7 @@ pub(super) fn start(
     let input = input.ok_or(Fault::caller(FaultKind::InputMissing))?;
     let ClientSetup { round, vault, .. } = &**setup;
     let shape = shape_of(round).map_err(Fault::caller)?;
+    // guard: flashe-inputs-of-their-length
     if input.lanes() != shape.lanes() {
         return Err(Fault::caller(FaultKind::lanes(
             input.lanes(),
@@ -36,6 +37,7 @@ pub(super) fn start(
     let ticket = held
         .reserve(&**vault, round.number(), setup.me.0)
         .map_err(Fault::caller)?;
+    // guard: pads-of-the-whole-context
     let key = prepared.unwrap_or_else(|| held.key.round(round.number(), round.key_context()));
     let bias = bias(round.job());
     let read = |first: usize, mut tile: TileMut<'_>| {

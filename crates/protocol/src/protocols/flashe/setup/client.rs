@@ -111,6 +111,7 @@ impl AwaitKeys {
             }
             keys.push(key);
         }
+        // guard: flashe-own-fresh-key
         if !own {
             let reason = "the server does not list the key that this party sent".into();
             return Err(FaultKind::BadKey { owner: *me, reason });
@@ -271,6 +272,7 @@ impl ClientStage for AwaitDelivery {
     ) -> Result<ClientStep, Fault> {
         let message = KeyFor::read(self.setup.round.parties(), body).map_err(Fault::server)?;
         if !message.sealed.as_slice().is_empty() {
+            // guard: flashe-keys-are-not-sent-to-the-leader
             if self.leader == self.setup.me {
                 let rule = "the leader is sent a key";
                 return Err(Fault::server(FaultKind::malformed("delivery", rule)));

@@ -97,6 +97,7 @@ impl ServerStage for AwaitDelivery {
             let rule = "parties must ascend, each listed once";
             return Err(FaultKind::malformed("delivery", rule));
         }
+        // guard: flashe-delivery-to-the-listed
         let stranger = |party: &PartyId| !self.advertised.contains(party);
         if let Some(party) = delivery
             .sealed

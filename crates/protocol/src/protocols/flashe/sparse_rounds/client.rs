@@ -137,6 +137,7 @@ impl AwaitMasks {
         let own = |(party, places): (PartyId, &SparseMask)| {
             party == self.setup.me && *places == self.places
         };
+        // guard: own-places-as-they-were-sent
         if masks.parties.iter().zip(&masks.masks).any(own) {
             return Ok(masks);
         }
@@ -207,6 +208,7 @@ impl AwaitSum {
         let (survivors, encrypted) = split_survivors(round, body)?;
         if let Some(party) = survivors
             .iter()
+            // guard: survivors-have-places
             .find(|party| !masks.parties.contains(*party))
         {
             let rule = format!("{party} is not one whose places were listed");

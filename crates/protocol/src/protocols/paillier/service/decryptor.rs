@@ -29,6 +29,7 @@ impl Decryptor {
     /// Whether a round may begin: none does twice.
     pub fn may_open(&self, number: u64) -> Result<(), FaultKind> {
         let latest = self.latest;
+        // guard: a-round-is-opened-once
         match number > latest {
             true => Ok(()),
             false => refused(format!(
@@ -54,6 +55,7 @@ impl Decryptor {
     ) -> Result<Arc<SecretKey>, FaultKind> {
         let number = round.number();
         let is_it = |open: &mut Open| open.context == *round.context();
+        // guard: a-sum-is-opened-once
         let Some(open) = self.open.take_if(is_it) else {
             return refused(format!(
                 "round {number} is not open here, or its sum was opened before"
@@ -61,6 +63,7 @@ impl Decryptor {
         };
         let need = round.parties();
         match declared.iter().map(|of| of.len()).min() {
+            // guard: a-sum-is-of-all
             Some(have) if have == need => Ok(open.key),
             have => {
                 let have = have.unwrap_or(0);

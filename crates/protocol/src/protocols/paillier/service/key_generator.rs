@@ -46,7 +46,9 @@ impl Serving {
         let (rounds, seconds) = (options.key_rounds, options.key_seconds);
         // A clock that goes back must not make a key serve longer.
         let is_young = |age: u64| (age as f64) < seconds;
+        // guard: a-key-serves-its-rounds
         (rounds == 0 || round.saturating_sub(self.since) < rounds)
+            // guard: clocks-that-go-back-end-a-key
             && (seconds == 0.0 || now.checked_sub(self.made).is_some_and(is_young))
     }
 }

@@ -49,6 +49,7 @@ impl ClientStage for AwaitChallenge {
         let message = Signatures::read(round.parties(), body).map_err(Fault::server)?;
         let said = challenge_bytes(round, &next.challenge);
         // More than (n + c)/2: two challenges would take more honest signers than there are.
+        // guard: one-challenge-is-confirmed
         let quorum = next.sharing.parameters().quorum();
         let signed =
             |signer, signature: &[u8]| is_signed(round, signer, SIGN_CHALLENGE, &said, signature);

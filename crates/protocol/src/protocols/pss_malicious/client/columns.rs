@@ -106,6 +106,7 @@ impl AwaitColumns {
             return Err(FaultKind::TooFewSurvivors { have, need });
         }
         let (nonce, rest) = rest.split_first_chunk::<HASH>().ok_or_else(cut)?;
+        // guard: the-nonce-is-the-one-committed-to
         if nonce_commitment(round, nonce) != self.nonce {
             let rule = "not the nonce that the coordinator committed to before vectors were shared";
             return Err(FaultKind::malformed("nonce", rule));
@@ -148,6 +149,7 @@ impl AwaitColumns {
         let ClientSetup { round, me, .. } = &*self.setup;
         let shape = self.sharing.shape();
         let root = piece.leaf.root(round, shape, (prover, *me), &piece.paths);
+        // guard: columns-are-committed-to
         if root.hash != commitment.root {
             let rule = format!("not what {prover} committed to");
             return Err(Fault::server(FaultKind::malformed("columns", rule)));

@@ -80,6 +80,7 @@ impl AwaitVerdict {
         let writer = (self.dealt.save(Writer::default()))
             .bytes(self.shared.as_bitmap())
             .bytes(&self.challenge)
+            // guard: accused-once-also-after-a-restart
             .bytes(&[self.was_accused.into()])
             .bytes(unusable.as_bitmap());
         self.shared.iter().fold(writer, |writer, prover| {
@@ -130,6 +131,7 @@ impl AwaitVerdict {
         }
         // More would be guilty themselves, or show that more lie than this round withstands.
         let most = sharing.parameters().corrupt();
+        // guard: so-many-accuse-at-most
         if accusers.len() > most {
             return Err(malformed(format!(
                 "{} accuse, but at most {most} may",
@@ -151,6 +153,7 @@ impl AwaitVerdict {
                 .unwrap_or_default();
             let right = sharing.answer(&questions, accuser.rank(), column, seed);
             let right = right.map_err(|error| Fault::caller(error.into()))?;
+            // guard: columns-of-liars-alone-are-shown
             if sharing.write_answer(&right) == *answer && is_protected {
                 return Err(malformed(format!("{accuser} has answered rightly")));
             }
@@ -216,6 +219,7 @@ impl ClientStage for AwaitVerdict {
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let rest = match body.split_first() {
+            // guard: columns-are-shown-once
             Some((&ACCUSED, accusations)) if !self.was_accused => {
                 let body = self.show(accusations)?;
                 self.was_accused = true;

@@ -61,6 +61,7 @@ impl CollectSums {
             let Some(&holder) = holders.get(position) else {
                 continue;
             };
+            // guard: sums-are-corrected
             if let Some((_, body)) = self.columns.remove(&holder) {
                 faults.push(Fault::party(holder, FaultKind::WrongAggregate).shown_by(&body));
             }

@@ -56,6 +56,7 @@ impl ServerStage for CollectShown {
             let shape = sharing.shape();
             let shown = Shown::read(shape, piece).ok_or_else(|| wrong("cut short".into()))?;
             let root = shown.root(round, shape, (from, *accuser));
+            // guard: shown-columns-are-committed-to
             if root.hash != commitment.root {
                 return Err(wrong(format!("not what was committed to for {accuser}")));
             }

@@ -67,6 +67,7 @@ impl Judgement {
         let many = self
             .heard
             .iter()
+            // guard: mass-accusers-are-found
             .filter(|(_, heard)| heard.unusable.len() > most);
         let faults = many.map(|(&party, heard)| {
             let provers = heard.unusable.len();
@@ -167,6 +168,7 @@ impl Judgement {
     pub fn settle(&mut self, prover: PartyId, shown: Option<&[u8]>, rng: &mut dyn CryptoRng) {
         let accusers = self.accused.get(&prover).cloned().unwrap_or_default();
         let Some(shown) = shown else {
+            // guard: silent-provers-are-left-out
             let fault = Fault::party(prover, FaultKind::Unshown);
             self.guilty.entry(prover).or_insert(fault);
             return;
@@ -184,9 +186,11 @@ impl Judgement {
             match answer {
                 Some(answer) => right.insert(accuser, (answer, piece)),
                 // What it has committed to is no column.
+                // guard: columns-that-are-none-convict
                 None => return self.convict(prover, accuser, piece),
             };
         }
+        // guard: provers-that-deal-two-things-are-found
         if let Some(victim) = self.misfit(prover, &right, rng) {
             let piece = right.get(&victim).map_or(&[] as &[u8], |(_, piece)| piece);
             return self.convict(prover, victim, piece);
@@ -271,6 +275,7 @@ impl Judgement {
         let (have, need) = (survivors.len(), round.job().min_parties());
         if have < need {
             let few = Fault::nobody(FaultKind::TooFewHonest { have, need });
+            // guard: rounds-that-end-name-who-lied
             return Err(few.after(guilty.into_values()));
         }
         let stay: BTreeSet<PartyId> = heard

@@ -66,6 +66,7 @@ impl ServerStage for CollectResponses {
 
     fn close(self: Box<Self>, rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
         let mut judgement = Judgement::new(self.told, self.heard, rng);
+        // guard: the-lost-are-not-asked
         judgement.settle_the_lost(rng);
         if judgement.accused().is_empty() {
             return judgement.conclude(1);

@@ -65,18 +65,22 @@ impl AwaitColumns {
             .ok_or_else(|| FaultKind::malformed("survivors", "the bitmap is cut short"))?;
         let survivors = PartySet::from_bitmap(round.parties(), bitmap)
             .ok_or(bad(SurvivorListError::OutsideRoster))?;
+        // guard: ramp-set-has-the-receiver
         if !survivors.contains(*me) {
             return Err(bad(SurvivorListError::SelfDropped));
         }
         let strange = |party: &PartyId| party != me && !self.peers.contains_key(party);
+        // guard: ramp-set-revives-nobody
         if let Some(party) = survivors.iter().find(strange) {
             return Err(bad(SurvivorListError::Revived(party)));
         }
         let (have, need) = (survivors.len(), required_inputs(round, &self.sharing));
+        // guard: ramp-set-is-large-enough
         if have < need {
             return Err(FaultKind::TooFewSurvivors { have, need });
         }
         let expected = (have - 1) * sealed_len(self.sharing.column_len());
+        // guard: ramp-columns-of-their-length
         if columns.len() != expected {
             let rule = format!("{} bytes, but {expected} are due", columns.len());
             return Err(FaultKind::malformed("columns", rule));
@@ -104,6 +108,7 @@ impl AwaitColumns {
                 .remove(&from)
                 .and_then(|key| {
                     let header = seal_header(context, from, me);
+                    // guard: ramp-columns-by-their-sender
                     key.open_into(&header, sealed, &mut column).ok()
                 })
                 .ok_or_else(damaged)?;
@@ -124,6 +129,7 @@ impl ClientStage for AwaitColumns {
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let (survivors, columns) = self.check(body).map_err(Fault::server)?;
+        // guard: ramp-asks-about-survivors
         self.setup.allow(&survivors)?;
         let sum = self.add_up(&survivors, columns)?;
         let sum = self.sharing.pack(&sum);

@@ -131,6 +131,7 @@ impl<'a> WordReader<'a> {
         }
         // A larger word could wrap in the field, where it would spoil the sum without a trace.
         let most = out.iter().fold(0, |most, &word| most.max(word));
+        // guard: ramp-words-that-fit
         if u128::from(most) > self.largest {
             let rule = format!(
                 "a word must be at most {}, as the job's encoding says",

@@ -80,6 +80,7 @@ impl ServerStage for CollectSums {
     }
 
     fn close(mut self: Box<Self>, rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
+        // guard: ramp-misfits-are-left-out
         let faults = self.leave_out_misfits(rng)?;
         let threshold = self.common.sharing.parameters().threshold();
         let used: Vec<(&PartyId, &ColumnSum)> = self.columns.iter().take(threshold).collect();

@@ -60,6 +60,7 @@ impl AwaitKeys {
     /// The neighbours' keys, every one checked, and the own ones as they were sent.
     fn check(&self, message: &NeighbourKeys) -> Result<BTreeMap<PartyId, PeerKeys>, FaultKind> {
         let ClientSetup { round, me, .. } = &*self.setup;
+        // guard: keys-listed-once
         if !ascending(message.entries.iter().map(|entry| entry.party)) {
             return Err(FaultKind::malformed(
                 "keys",
@@ -79,9 +80,11 @@ impl AwaitKeys {
             if party == *me {
                 own_listed = entry.keys.seal_key.as_slice() == self.seal.public().as_bytes()
                     && entry.keys.mask_key.as_slice() == self.mask.public().as_bytes();
+                // guard: own-keys-as-they-were-sent
                 if !own_listed {
                     return Err(bad_own("the server lists other keys than this party sent"));
                 }
+            // guard: keys-of-neighbours-only
             } else if neighbours.binary_search(&party).is_err() {
                 return Err(FaultKind::malformed(
                     "keys",
@@ -94,6 +97,7 @@ impl AwaitKeys {
                 peers.insert(party, keys);
             }
         }
+        // guard: own-keys-are-listed
         if !own_listed {
             return Err(bad_own("the server does not list this party's keys"));
         }

@@ -35,6 +35,7 @@ impl AwaitSurvivors {
         let bad = FaultKind::BadSurvivorList;
         let survivors = PartySet::from_bitmap(round.parties(), bitmap)
             .ok_or(bad(SurvivorListError::OutsideRoster))?;
+        // guard: survivor-set-has-the-receiver
         if !survivors.contains(*me) {
             return Err(bad(SurvivorListError::SelfDropped));
         }
@@ -42,10 +43,12 @@ impl AwaitSurvivors {
         let revived = neighbours
             .into_iter()
             .find(|party| survivors.contains(*party) && !self.0.held.contains_key(party));
+        // guard: survivor-set-revives-nobody
         if let Some(party) = revived {
             return Err(bad(SurvivorListError::Revived(party)));
         }
         let (have, need) = (survivors.len(), round.job().min_parties());
+        // guard: survivors-at-least-min-parties
         if have < need {
             return Err(FaultKind::TooFewSurvivors { have, need });
         }
@@ -56,6 +59,7 @@ impl AwaitSurvivors {
             .filter(|party| survivors.contains(**party))
             .count();
         let need = self.0.graph.parameters().threshold();
+        // guard: own-holders
         if have < need {
             return Err(FaultKind::TooFewSurvivors { have, need });
         }
@@ -72,6 +76,7 @@ impl ClientStage for AwaitSurvivors {
     ) -> Result<ClientStep, Fault> {
         let survivors = self.check(body).map_err(Fault::server)?;
         let Self(shares) = *self;
+        // guard: secagg-asks-about-survivors
         shares.setup.allow(&survivors)?;
         let round = &shares.setup.round;
         if is_active(round) {

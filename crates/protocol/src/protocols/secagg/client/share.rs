@@ -122,6 +122,7 @@ impl AwaitShares {
             })?;
             let sealed = entry.sealed.as_slice();
             let damaged = || Fault::server_or(from, FaultKind::Sealed { from }).shown_by(sealed);
+            // guard: shares-that-do-not-open
             let plain = key
                 .open(&seal_header(context, from, self.setup.me), sealed)
                 .map_err(|_| damaged())?;

@@ -62,6 +62,7 @@ impl AwaitSignatures {
             &self.shares.setup.round,
             &self.survivors,
             message,
+            // guard: witness-rule-two-arcs
             |signer| witnesses.binary_search(&signer).is_ok(),
             self.shares.graph.parameters().threshold(),
         )

@@ -31,6 +31,7 @@ const LOG2_SECURITY: f64 = -40.0;
 const LOG2_CORRECTNESS: f64 = -20.0;
 /// Neighbours that cost next to nothing and let small cohorts lose more parties than they estimate.
 /// Against an active adversary fewer are refused, however few parties are said to be corrupt.
+// guard: sixteen-neighbours-are-found
 const CHEAP_NEIGHBOURS: usize = 16;
 /// Where fewer neighbours than this do not suffice, a sparse graph is not looked for.
 const MOST_NEIGHBOURS: usize = 2048;
@@ -89,6 +90,7 @@ impl GraphParameters {
             }
             let found = bounds
                 .find()
+                // guard: every-roster-has-parameters
                 .map_err(|error| spec.infeasible_roster(n, &error.rule))?;
             neighbours = found.neighbours;
         }
@@ -153,6 +155,7 @@ impl<'a> Bounds<'a> {
         Self {
             parties,
             full: parties == spec.parties as usize,
+            // guard: corrupt-parties-in-small-rosters, corrupt-parties-of-the-whole-job
             corrupt: spec.corrupt_parties(),
             dropouts: spec.losses_among(parties),
             active: spec.adversary == Adversary::Active,
@@ -222,6 +225,7 @@ impl<'a> Bounds<'a> {
         let step = 1 + self.parties % 2;
         let sparse = || (CHEAP_NEIGHBOURS..all.min(MOST_NEIGHBOURS)).step_by(step);
         let safe = sparse()
+            // guard: the-complete-graph-where-no-other-is-safe
             .chain([all])
             .find(|&neighbours| self.suffices(neighbours));
         // A threshold that no graph makes safe is refused with the bounds of the first one that reaches it.
@@ -254,6 +258,7 @@ impl<'a> Bounds<'a> {
     /// Neighbours enough that no sum of a piece of the graph is learnt.
     fn check_graph(&self, neighbours: usize) -> Result<(), ParameterError> {
         let floor = CHEAP_NEIGHBOURS.min(self.parties - 1);
+        // guard: neighbours-at-least-sixteen
         if self.active && neighbours < floor {
             let rule = format!(
                 "neighbours is {neighbours} and must be at least {floor} where adversary = active; raise it, or leave it out and \
@@ -280,6 +285,7 @@ impl<'a> Bounds<'a> {
         least: usize,
         threshold: usize,
     ) -> Result<(), ParameterError> {
+        // guard: thresholds-that-are-safe
         if (least..=holders).contains(&threshold) {
             return Ok(());
         }
@@ -309,6 +315,7 @@ impl<'a> Bounds<'a> {
             chosen => chosen,
         };
         self.check_threshold(holders, least, threshold)?;
+        // guard: thresholds-that-dropouts-reach
         if threshold > most {
             let rule = format!(
                 "threshold is {threshold} and must be at most {most}: with {} dropouts of {} parties, fewer than \
@@ -355,6 +362,7 @@ impl<'a> Bounds<'a> {
             return most_corrupt + 1;
         }
         if neighbours == self.parties - 1 {
+            // guard: threshold-beyond-half-of-the-holders
             let quorum = (holders + most_corrupt) / 2 + 1;
             return if self.complete {
                 quorum.max(2 * holders / 3 + 1)
@@ -369,6 +377,7 @@ impl<'a> Bounds<'a> {
         // Both runs of every honest party, to its left and to its right.
         let run = self.around_one(neighbours / 2, corrupt);
         let in_a_run = self.tails.most(run, 2 * honest, self.log2_security);
+        // guard: threshold-beyond-a-run, thresholds-beyond-a-run
         quorum.max(neighbours / 2 + neighbours % 2 + 2 + in_a_run)
     }
 

@@ -27,8 +27,10 @@ impl GraphParameters {
         as_asked("threshold", numbers.threshold, bounds.threshold)?;
         let told = Self::of_round(parties, numbers);
         let least = |bounds: &Bounds<'_>| {
+            // guard: graphs-that-are-told-hold-together
             bounds.check_graph(told.neighbours)?;
             let least = bounds.least_threshold(told.neighbours);
+            // guard: thresholds-that-are-told-are-safe
             bounds.check_threshold(told.holders(), least, told.threshold)
         };
         match least(&bounds) {

@@ -68,6 +68,7 @@ impl CollectRevealed {
                 pair_sign(dropped, survivor),
             )
         });
+        // guard: pair-masks-of-the-lost
         self_masks.chain(pair_masks).collect()
     }
 }

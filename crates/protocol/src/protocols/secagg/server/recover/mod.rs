@@ -115,6 +115,7 @@ impl<'a> Recovery<'a> {
         let fault = |(&holder, owners): (&PartyId, &Vec<PartyId>)| {
             let first = owners.first().copied().unwrap_or(holder);
             // What a party dealt to itself only itself can have got wrong.
+            // guard: one-of-two-is-named
             let (culprit, owner) = match owners.contains(&holder) {
                 true => (Culprit::Party(holder), holder),
                 false => (Culprit::OneOf(holder, first), first),
@@ -146,7 +147,9 @@ impl<'a> Recovery<'a> {
     fn least_accused(&self, holders: impl Iterator<Item = PartyId>) -> Vec<PartyId> {
         let times = |holder: &PartyId| self.accused.get(holder).map_or(0, Vec::len);
         let (mut accused, mut chosen): (Vec<PartyId>, Vec<PartyId>) =
+            // guard: the-accused-come-last
             holders.partition(|holder| times(holder) > 0);
+        // guard: the-least-accused-come-first
         accused.sort_by_key(times);
         chosen.extend(accused);
         chosen.truncate(self.threshold());
@@ -162,11 +165,13 @@ impl<'a> Recovery<'a> {
     ) -> Result<Rebuilt, Fault> {
         let trusted = self.least_accused(held.keys().copied());
         self.prepare(&trusted).map_err(Fault::nobody)?;
+        // guard: owners-after-a-liar-are-not-decoded
         if let Some(rebuilt) = self.interpolate(owner, held, &trusted) {
             return Ok(rebuilt);
         }
         let bad = || Fault::nobody(FaultKind::BadShares { owner });
         let wrong = match self.locate(held) {
+            // guard: liars-are-found
             Ok(wrong) => wrong,
             Err(_) => self.search(owner, held).map_err(Fault::nobody)?,
         };
@@ -177,6 +182,7 @@ impl<'a> Recovery<'a> {
             self.accused.entry(liar).or_default().push(owner);
         }
         // Nearly always those that are trusted next too, so that their weights are computed once.
+        // guard: wrong-shares-are-left-out
         let others = held.keys().filter(|holder| !wrong.contains(holder));
         let right = self.least_accused(others.copied());
         self.prepare(&right).map_err(Fault::nobody)?;
@@ -220,6 +226,7 @@ impl<'a> Recovery<'a> {
                 .collect();
             let taken = holders.iter().filter(|holder| !out.contains(holder));
             let taken: Vec<PartyId> = taken.copied().collect();
+            // guard: a-liar-beyond-decoding-is-searched-for
             if !self.gives(owner, held, &taken)? {
                 continue;
             }
@@ -292,6 +299,7 @@ impl<'a> Recovery<'a> {
         let round = &self.common.round;
         if self.masked.survivors.contains(owner) {
             let commitment = commit_seed(round.context(), owner, secret.expose());
+            // guard: seeds-are-committed-to
             return (published.seeds.get(&owner) == Some(&commitment))
                 .then_some(Rebuilt::Seed(secret));
         }

@@ -1,12 +1,12 @@
-//! Sequential code without a runtime: an actor gets its inputs one by one and says which effects must be carried out.
+//! Sequential code without a runtime: a machine gets its inputs one by one and says which effects must be carried out.
 //!
 //! What a job does is easiest to read as code that goes from top to bottom and waits in the middle: for the next input,
-//! for a computation, for a disk. Such code is an `async fn` here, and [`Actor`] polls it whenever something has come.
+//! for a computation, for a disk. Such code is an `async fn` here, and [`Machine`] polls it whenever something has come.
 //! Nothing else wakes it: it has no threads, timers or sockets, and the same inputs at the same times with the same
 //! seed lead to the same effects in the same order.
 //!
-//! The program that drives an actor hands in what has come ([`Actor::handle`], [`Actor::worked`], [`Actor::tick`]), and
-//! then carries out its effects ([`Actor::poll`]) until there are no more. While a [`Task`] is under way, no effect
+//! The program that drives a machine hands in what has come ([`Machine::handle`], [`Machine::worked`], [`Machine::tick`]), and
+//! then carries out its effects ([`Machine::poll`]) until there are no more. While a [`Task`] is under way, no effect
 //! that comes after it in the code is given out: what must be durable before it is said is written to disk in a task.
 
 use std::collections::VecDeque;
@@ -64,10 +64,10 @@ pub struct Now {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// Work that takes long or waits for a disk. It may run on another thread. The actor goes on once [`Actor::worked`]
-/// tells it that the work is done. An actor has one task under way at a time.
+/// Work that takes long or waits for a disk. It may run on another thread. The machine goes on once [`Machine::worked`]
+/// tells it that the work is done. A machine has one task under way at a time.
 pub struct Task {
-    /// The ticket to give to [`Actor::worked`] when the work is done.
+    /// The ticket to give to [`Machine::worked`] when the work is done.
     pub ticket: Ticket,
     work: Box<dyn FnOnce() + Send>,
 }
@@ -85,11 +85,20 @@ impl std::fmt::Debug for Task {
     }
 }
 
-/// What lies between an actor's code and whoever drives it.
+/// What a machine gives out.
+#[derive(Debug)]
+pub enum Step<E> {
+    /// Do this work, and then call [`Machine::worked`].
+    Work(Task),
+    /// Carry this out.
+    Effect(E),
+}
+
+/// What lies between a machine's code and whoever drives it.
 struct Desk<I, E> {
     now: Now,
     inbox: VecDeque<I>,
-    effects: VecDeque<E>,
+    steps: VecDeque<Step<E>>,
     /// The task under way.
     task: Option<Ticket>,
     tickets: u64,
@@ -98,13 +107,15 @@ struct Desk<I, E> {
     seeds: ChaCha20Rng,
 }
 
-/// An actor: its code, and what goes in and out.
-pub struct Actor<I, E> {
+/// A machine: its code, what goes in and out, and what it shows meanwhile.
+pub struct Machine<I, E, S = ()> {
     hand: Hand<I, E>,
     code: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// What its code and whoever drives it share.
+    pub(crate) shown: S,
 }
 
-/// What an actor's code uses to get inputs, the time and randomness, and to give out effects.
+/// What a machine's code uses to get inputs, the time and randomness, and to give out effects.
 pub struct Hand<I, E>(Arc<Mutex<Desk<I, E>>>);
 
 impl<I, E> Clone for Hand<I, E> {
@@ -113,16 +124,21 @@ impl<I, E> Clone for Hand<I, E> {
     }
 }
 
-impl<I, E> Actor<I, E> {
-    /// Starts an actor with this code. All its randomness comes from `entropy`, which must not be used a second time.
-    pub fn start<F>(entropy: [u8; 32], now: Now, code: impl FnOnce(Hand<I, E>) -> F) -> Self
+impl<I, E, S> Machine<I, E, S> {
+    /// Starts a machine with this code. All its randomness comes from `entropy`, which must not be used a second time.
+    pub(crate) fn start<F>(
+        entropy: [u8; 32],
+        now: Now,
+        shown: S,
+        code: impl FnOnce(Hand<I, E>) -> F,
+    ) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let desk = Desk {
             now,
             inbox: VecDeque::new(),
-            effects: VecDeque::new(),
+            steps: VecDeque::new(),
             task: None,
             tickets: 0,
             wake: None,
@@ -130,12 +146,13 @@ impl<I, E> Actor<I, E> {
         };
         let hand = Hand(Arc::new(Mutex::new(desk)));
         let code: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(code(hand.clone()));
-        let mut actor = Self {
+        let mut machine = Self {
             hand,
             code: Some(code),
+            shown,
         };
-        actor.go_on();
-        actor
+        machine.go_on();
+        machine
     }
 
     /// Hands in an input.
@@ -148,7 +165,7 @@ impl<I, E> Actor<I, E> {
         self.go_on();
     }
 
-    /// Tells the actor that a task is done. If the work ended without a result, the actor notices that.
+    /// Tells the machine that a task is done. If the work ended without a result, the machine notices that.
     pub fn worked(&mut self, now: Now, ticket: Ticket) {
         {
             let mut desk = self.hand.desk();
@@ -158,15 +175,34 @@ impl<I, E> Actor<I, E> {
         self.go_on();
     }
 
-    /// Tells the actor that time has passed.
+    /// Tells the machine that time has passed.
     pub fn tick(&mut self, now: Now) {
         self.hand.desk().now = now;
         self.go_on();
     }
 
-    /// The next effect to carry out, in the order in which the code gave them out.
-    pub fn poll(&mut self) -> Option<E> {
-        self.hand.desk().effects.pop_front()
+    /// The next thing to do, in the order in which the code gave them out.
+    pub fn poll(&mut self) -> Option<Step<E>> {
+        self.hand.desk().steps.pop_front()
+    }
+
+    /// The next effect to carry out. Work is done on the way, by this call.
+    pub fn poll_working(&mut self, now: Now) -> Option<E> {
+        self.poll_with(now, Task::run)
+    }
+
+    /// The same where `work` does the work, or drops it.
+    pub fn poll_with(&mut self, now: Now, mut work: impl FnMut(Task)) -> Option<E> {
+        loop {
+            match self.poll()? {
+                Step::Effect(effect) => return Some(effect),
+                Step::Work(task) => {
+                    let ticket = task.ticket;
+                    work(task);
+                    self.worked(now, ticket);
+                }
+            }
+        }
     }
 
     /// When to call [`tick`](Self::tick), unless something comes before.
@@ -230,7 +266,7 @@ impl<I, E> Hand<I, E> {
 
     /// Gives out an effect.
     pub fn say(&self, effect: E) {
-        self.desk().effects.push_back(effect);
+        self.desk().steps.push_back(Step::Effect(effect));
     }
 
     /// Waits for the next input; `None` if the time `until` comes first.
@@ -248,9 +284,7 @@ impl<I, E> Hand<I, E> {
         })
         .await
     }
-}
 
-impl<I, E: From<Task>> Hand<I, E> {
     /// Has `work` done as a task, because it takes long or waits for a disk, and waits for its result.
     ///
     /// # Errors
@@ -271,7 +305,7 @@ impl<I, E: From<Task>> Hand<I, E> {
             let ticket = Ticket(desk.tickets);
             desk.task = Some(ticket);
             desk.wake = None;
-            desk.effects.push_back(Task { ticket, work }.into());
+            desk.steps.push_back(Step::Work(Task { ticket, work }));
         }
         poll_fn(|_| match self.desk().task.is_some() {
             true => Poll::Pending,
@@ -287,18 +321,6 @@ impl<I, E: From<Task>> Hand<I, E> {
 mod tests {
     use super::*;
 
-    #[derive(Debug)]
-    enum Effect {
-        Say(String),
-        Work(Task),
-    }
-
-    impl From<Task> for Effect {
-        fn from(task: Task) -> Self {
-            Self::Work(task)
-        }
-    }
-
     fn at(seconds: u64) -> Now {
         let time = Time(Duration::from_secs(seconds));
         let unix_millis = seconds * 1000;
@@ -306,7 +328,7 @@ mod tests {
     }
 
     /// Doubles numbers in tasks, and counts the seconds in which nothing came.
-    async fn code(hand: Hand<u32, Effect>) {
+    async fn code(hand: Hand<u32, String>) {
         loop {
             let until = hand.now() + Duration::from_secs(10);
             let said = match hand.next(Some(until)).await {
@@ -317,70 +339,74 @@ mod tests {
                 },
                 None => format!("nothing until {}", hand.unix_seconds()),
             };
-            hand.say(Effect::Say(said));
+            hand.say(said);
         }
     }
 
-    fn said(actor: &mut Actor<u32, Effect>) -> Vec<String> {
-        std::iter::from_fn(|| actor.poll())
-            .map(|effect| match effect {
-                Effect::Say(text) => text,
-                Effect::Work(_) => panic!("work in the place of words"),
+    fn said(machine: &mut Machine<u32, String>) -> Vec<String> {
+        std::iter::from_fn(|| machine.poll())
+            .map(|step| match step {
+                Step::Effect(text) => text,
+                Step::Work(_) => panic!("work in the place of words"),
             })
             .collect()
     }
 
-    fn task(actor: &mut Actor<u32, Effect>) -> Task {
-        match actor.poll() {
-            Some(Effect::Work(task)) => task,
+    fn task(machine: &mut Machine<u32, String>) -> Task {
+        match machine.poll() {
+            Some(Step::Work(task)) => task,
             other => panic!("{other:?} in the place of a task"),
         }
     }
 
     #[test]
     fn inputs_wait_for_the_end_of_a_task_and_keep_their_order() {
-        let mut actor = Actor::start([1; 32], at(0), code);
-        assert_eq!(actor.wake(), Some(at(10).time));
-        actor.handle(at(1), 21);
-        actor.handle(at(2), 4);
-        assert!(actor.is_busy() && actor.wake().is_none());
-        let first = task(&mut actor);
-        assert!(actor.poll().is_none());
+        let mut machine = Machine::start([1; 32], at(0), (), code);
+        assert_eq!(machine.wake(), Some(at(10).time));
+        machine.handle(at(1), 21);
+        machine.handle(at(2), 4);
+        assert!(machine.is_busy() && machine.wake().is_none());
+        let first = task(&mut machine);
+        assert!(machine.poll().is_none());
         let ticket = first.ticket;
         first.run();
-        actor.worked(at(3), ticket);
+        machine.worked(at(3), ticket);
         // An end that is told twice is not that of the next task.
-        actor.worked(at(3), ticket);
-        assert!(matches!(actor.poll(), Some(Effect::Say(text)) if text == "42"));
-        let second = task(&mut actor);
-        actor.worked(at(4), second.ticket);
-        assert_eq!(said(&mut actor), ["internal error: a task gave no result"]);
-        assert!(!actor.is_busy() && !actor.is_over());
+        machine.worked(at(3), ticket);
+        assert!(matches!(machine.poll(), Some(Step::Effect(text)) if text == "42"));
+        let second = task(&mut machine);
+        machine.worked(at(4), second.ticket);
+        assert_eq!(
+            said(&mut machine),
+            ["internal error: a task gave no result"]
+        );
+        assert!(!machine.is_busy() && !machine.is_over());
     }
 
     #[test]
     fn time_passes_only_when_it_is_told() {
-        let mut actor = Actor::start([1; 32], at(0), code);
-        actor.tick(at(9));
-        assert!(said(&mut actor).is_empty());
-        actor.tick(at(25));
-        assert_eq!(said(&mut actor), ["nothing until 25"]);
-        assert_eq!(actor.wake(), Some(at(35).time));
-        actor.handle(at(30), 0);
-        assert!(actor.is_over() && actor.wake().is_none());
+        let mut machine = Machine::start([1; 32], at(0), (), code);
+        machine.tick(at(9));
+        assert!(said(&mut machine).is_empty());
+        machine.tick(at(25));
+        assert_eq!(said(&mut machine), ["nothing until 25"]);
+        assert_eq!(machine.wake(), Some(at(35).time));
+        machine.handle(at(30), 0);
+        assert!(machine.is_over() && machine.wake().is_none());
         // Nothing happens after the end.
-        actor.handle(at(40), 7);
-        actor.tick(at(90));
-        assert!(actor.poll().is_none());
+        machine.handle(at(40), 7);
+        machine.tick(at(90));
+        assert!(machine.poll().is_none());
     }
 
     #[test]
     fn the_same_seed_gives_the_same_randomness_and_never_twice() {
         let draw = |entropy| {
-            let mut actor: Actor<(), [u64; 2]> = Actor::start(entropy, at(0), |hand| async move {
-                hand.say([hand.random().next_u64(), hand.random().next_u64()]);
-            });
-            actor.poll().unwrap()
+            let mut machine: Machine<(), [u64; 2]> =
+                Machine::start(entropy, at(0), (), |hand| async move {
+                    hand.say([hand.random().next_u64(), hand.random().next_u64()]);
+                });
+            machine.poll_working(at(0)).unwrap()
         };
         let drawn = draw([1; 32]);
         assert_eq!(drawn, draw([1; 32]));
