@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 # An `uv` on the PATH is used; otherwise one is installed into .tools.
 UV := $(or $(shell command -v uv),.tools/bin/uv)
 FUZZ_SECONDS ?= 60
+TIMED = $(PYTHON) tools/timed.py
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 # maturin finds uv there.
@@ -18,7 +19,7 @@ export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains data nets torch flower nvflare openfl fuzz mutants docs site build release format clean \
-	schema test-rust test-python lint-rust lint-python vectors cases
+	schema checks test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,8 +27,12 @@ help: ## Show this list
 demo: .state/demo ## Train on real data over mutual TLS, one party killed on the way
 	$(BIN)/blindsum demo
 
-test: lint-rust test-rust lint-python vectors test-python cases ## Format, lints, Rust and Python tests
+test: ## Format, lints, Rust and Python tests; says in the end where the time went
+	@rm -f .state/timed
+	@status=0; $(MAKE) --no-print-directory checks || status=$$?; $(PYTHON) tools/timed.py --show; exit $$status
 	@echo "make test: everything passed"
+
+checks: lint-rust test-rust lint-python vectors test-python cases
 
 bench: .state/bench build ## Measure against the targets, with the peer beside it
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
@@ -155,39 +160,45 @@ clean: ## Remove everything that was built or installed here
 
 lint-rust: .state/tools
 	cargo fmt --check
-	cargo clippy --workspace --all-targets --features blindsum-python/testing --locked -j $(JOBS) -- -D warnings
+	$(TIMED) clippy cargo clippy --workspace --all-targets --features blindsum-python/testing --locked -j $(JOBS) -- -D warnings
+
+RUST_TESTS := --workspace --exclude blindsum-bench --features blindsum-python/testing --locked -j $(JOBS)
 
 test-rust: .state/tools
-	$(PYTHON) tools/test_rust.py --workspace --exclude blindsum-bench --features blindsum-python/testing --locked -j $(JOBS)
+	$(TIMED) "build of the Rust tests" cargo test --no-run --quiet $(RUST_TESTS)
+	$(TIMED) "Rust tests" $(PYTHON) tools/test_rust.py $(RUST_TESTS)
 
 lint-python: .state/debug
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(TIMED) mypy $(BIN)/mypy
 	$(BIN)/python tools/options.py --check
 	$(BIN)/python tools/pictures.py --check
 
 vectors:
-	$(PYTHON) vectors/make.py --check
+	$(TIMED) vectors $(PYTHON) vectors/make.py --check
 
 cases:
-	$(PYTHON) tools/mutants.py --check
+	$(TIMED) mutants $(PYTHON) tools/mutants.py --check
 	$(PYTHON) tools/cases.py --check
 	$(PYTHON) tools/links.py
 	$(PYTHON) tools/circles.py
 	$(PYTHON) tools/generated.py
 
+# What benches/kernels.py asks cargo for is built before, with all cores: in a test it takes other tests' time, and a limit.
 # Most tests wait for processes and deadlines, so more of them run than there are cores. Files run in the order of their
 # names: reordered by their number of tests, those with few long ones would come last, alone.
 test-python: .state/debug
-	$(BIN)/pytest -n $$(( 2 * $(JOBS) )) --dist loadfile --no-loadscope-reorder
+	$(TIMED) "benches that tests run" cargo test --workspace --locked --quiet --no-run -j $(JOBS) \
+		--bench pss --bench paillier --bench proofs
+	$(TIMED) "Python tests" $(BIN)/pytest -n $$(( 2 * $(JOBS) )) --dist loadfile --no-loadscope-reorder
 
 # The native module, in the same profile and with the same features as in `cargo test` so that they share what they
 # build. It is always asked for: cargo knows best what has changed. Tests and benches take it with the timers, which are
 # in no wheel.
 .PHONY: .state/debug .state/demo .state/bench
 .state/debug: .state/tools
-	$(BIN)/maturin develop --uv --locked --quiet --profile dev --features testing
+	$(TIMED) "native module" $(BIN)/maturin develop --uv --locked --quiet --profile dev --features testing
 
 .state/bench: .state/tools
 	$(BIN)/maturin develop --uv --locked --release --features timers
@@ -201,7 +212,7 @@ test-python: .state/debug
 	@command -v cargo >/dev/null || { echo "make: error: no cargo on the PATH; install Rust >= 1.91"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "make: error: $(PYTHON) is older than 3.11; run make PYTHON=/path/to/python3.11"; exit 1; }
-	$(UV) sync --locked --python $(PYTHON) --no-install-project --inexact --group dev --extra demo
+	$(TIMED) "Python packages" $(UV) sync --locked --python $(PYTHON) --no-install-project --inexact --group dev --extra demo
 	@mkdir -p .state && touch $@
 
 .state/package: .state/tools

@@ -54,8 +54,9 @@ class Binary:
     source: Path
     package: Path
 
-    def run(self, arguments: list[str], environment: dict[str, str]) -> tuple[int, bytes]:
-        """Its exit status, and what it prints."""
+    def run(self, arguments: list[str], environment: dict[str, str]) -> tuple[int, bytes, float]:
+        """Its exit status, what it prints, and seconds."""
+        started = time.monotonic()
         command = [sys.executable, str(Path(__file__).resolve()), str(self.path), *arguments]
         own = {"CARGO_MANIFEST_DIR": str(self.package)}
         if self.package.name not in WAITING and "RUST_TEST_THREADS" not in os.environ:
@@ -68,7 +69,7 @@ class Binary:
             stderr=subprocess.STDOUT,
             check=False,
         )
-        return done.returncode, done.stdout
+        return done.returncode, done.stdout, time.monotonic() - started
 
     def __str__(self) -> str:
         return f"{self.source.relative_to(self.package)} ({self.path.name})"
@@ -122,8 +123,8 @@ def run_all(binaries: list[Binary], arguments: list[str], environment: dict[str,
         runs = {pool.submit(binary.run, arguments, environment): binary for binary in binaries}
         try:
             for number, done in enumerate(as_completed(runs), 1):
-                failed, printed = done.result()
-                print(f"     Running {runs[done]}, {number} of {len(runs)}", flush=True)
+                failed, printed, seconds = done.result()
+                print(f"     Running {runs[done]}, {number} of {len(runs)}, {seconds:.0f} s", flush=True)
                 sys.stdout.buffer.write(printed)
                 sys.stdout.buffer.flush()
                 status = FAILED if failed else status

@@ -72,6 +72,7 @@ def test_nothing_is_missed_where_all_targets_are_met(monkeypatch):
     assert "Not installed" not in text
 
 
+@pytest.mark.timeout(3600)  # cargo may have to compile the whole workspace first
 def test_the_bench_of_the_kernel_is_read():
     if not kernels.available():
         with pytest.raises(BlindsumError, match="needs cargo"):

@@ -80,6 +80,9 @@ pub use protocols::pss_malicious::Bound;
 #[doc(hidden)]
 pub use protocols::pss_malicious::Misbehaviour;
 pub use protocols::secagg::{AggregationGraph, GraphParameters, ParameterError};
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub use toys::share_paillier_keys;
 
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
 use crate::core::spec::choose_table;

@@ -122,7 +122,8 @@ def pairs(rows: Iterable[tuple[str, object]]) -> str:
     """Names and values as a table of two columns."""
     lines = "".join(
         # guard: names-in-pairs-are-text, values-in-pairs-are-text
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>' for name, value in rows
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>'
+        for name, value in rows
     )
     return _scrolled(f'<table class="pairs"><tbody>{lines}</tbody></table>')
 

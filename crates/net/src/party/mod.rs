@@ -47,8 +47,8 @@ use tracing::debug;
 
 use crate::address::Address;
 use crate::connect::Target;
-use crate::system::{Clock, entropy};
 use crate::drive::Drive;
+use crate::system::{Clock, entropy};
 use crate::tls::{OwnIdentity, Reload};
 use crate::{JobError, Model, NetError, Room, Task, seconds};
 pub use config::{MASK_MEMORY, PartyConfig};

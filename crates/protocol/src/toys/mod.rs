@@ -3,10 +3,13 @@
 //! No user can choose one. Only in builds with the feature `testing`, a job of `plain` is a toy if it has the toy's name.
 
 mod dispute;
+pub(crate) mod keys;
 mod ring;
 mod seals;
 mod sequential;
 mod three;
+
+pub use keys::share_paillier_keys;
 
 use crate::core::protocol::ProtocolInfo;
 use crate::{JobSpec, ProtocolName};

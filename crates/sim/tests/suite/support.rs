@@ -6,10 +6,13 @@ use std::sync::Arc;
 use blindsum_crypto::kdf;
 use blindsum_protocol::{
     Adversary, FaultKind, Job, JobSpec, Message, PartyId, ProtocolName, Step, Who,
+    share_paillier_keys,
 };
 use blindsum_sim::{
     Action, Hooks, Inputs, PartyEnd, Run, Scenario, SimError, Simulation, Synthetic,
 };
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
 
 /// Every protocol, against every adversary, for this job.
 pub fn jobs(spec: &JobSpec) -> Vec<Arc<Job>> {
@@ -110,6 +113,7 @@ pub fn simulate_inputs(
     inputs: &dyn Inputs,
     hooks: &mut dyn Hooks,
 ) -> Result<Run, SimError> {
+    share_paillier_keys(|| Box::new(ChaCha20Rng::seed_from_u64(1)));
     Simulation::new(scenario)?.run(inputs, hooks, &mut |_| ControlFlow::Continue(()))
 }
 

@@ -248,8 +248,25 @@ static TABLES: Mutex<Vec<(KeyId, Exponents, Arc<Encryptor>)>> = Mutex::new(Vec::
 /// Tables that are kept: a key and the one before it.
 const TABLES_KEPT: usize = 2;
 
+fn tables() -> MutexGuard<'static, Vec<(KeyId, Exponents, Arc<Encryptor>)>> {
+    TABLES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The key with these bytes, checked: now, or when its table was made.
+pub(super) fn public_key(bytes: &[u8]) -> Result<PublicKey, PaillierError> {
+    let tables = tables();
+    let mut keys = tables.iter().map(|(_, _, table)| table.key());
+    match keys.find(|key| key.to_bytes() == bytes).cloned() {
+        Some(known) => Ok(known),
+        None => {
+            drop(tables);
+            PublicKey::from_bytes(bytes)
+        }
+    }
+}
+
 fn encryptor(key: &PublicKey, exponents: Exponents) -> Arc<Encryptor> {
-    let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut tables = tables();
     let known = tables
         .iter()
         .find(|(id, of, _)| *id == key.id() && *of == exponents);

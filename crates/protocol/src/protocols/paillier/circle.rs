@@ -13,7 +13,7 @@ use blindsum_he::paillier::PublicKey;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::cipher::Cipher;
+use super::cipher::{Cipher, public_key};
 use super::messages::{Advert, Opened, Opening};
 use super::options::Options;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
@@ -306,7 +306,7 @@ impl Opening {
         let wrong = |rule: String| FaultKind::malformed("opening", rule);
         let options = Options::of(round.job().spec());
         let options = options.ok_or_else(|| wrong("the job has no such key".into()))?;
-        let key = PublicKey::from_bytes(self.key.as_slice()).map_err(|e| wrong(e.to_string()))?;
+        let key = public_key(self.key.as_slice()).map_err(|e| wrong(e.to_string()))?;
         // guard: keys-are-as-long-as-the-job-says
         if key.size() != options.size {
             let (got, expected) = (key.size().bits(), options.size.bits());
