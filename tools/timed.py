@@ -3,7 +3,7 @@
     python3 tools/timed.py NAME COMMAND [ARGUMENT ...]     exits as the command does
     python3 tools/timed.py --show                          shows what was noted, and forgets it
 
-Seconds are those of the clock, and those of processors: on a machine that does much else the first say little.
+Seconds are those of the clock, and those of processors: on a busy machine the first say little.
 The notes are in .state/timed.
 """
 
