@@ -220,7 +220,7 @@ def check(settings: Settings) -> None:
         if dim < 1:
             raise ConfigError("--dim", f"1 <= {dim} must hold for each length")
         with named_as_flags("protocol"):
-            RunSettings(protocol=settings.protocol).spec("bench", dim, settings.nodes)
+            RunSettings(protocol=settings.protocol).job("bench", dim, settings.nodes)
 
 
 def _check_names(option: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:

@@ -380,6 +380,23 @@ def test_a_node_reports_metrics_once_for_each_model(federation, tmp_path, caplog
 # Simulation
 
 
+def test_a_simulated_round_leaves_out_a_weight_that_the_run_does_not_take(federation, caplog):
+    nodes = federation.nodes(4, **{"blindsum-policy-plain": True})
+    settings = {"transport": "simulation", "max_weight": 12, "dropout": 0.25}
+    result, _ = securely(federation, averaged(), nodes=nodes, rounds=1, **settings)
+    # Node 103 has 13 examples.
+    updates = {node: world.update_of(node, 1) for node in (100, 101, 102)}
+    place, wanted = 0, {}
+    for name in world.BACKWARDS:
+        size = int(np.prod(world.SHAPES[name]))
+        parts = [update[place : place + size] for update in updates.values()]
+        wanted[name], place = np.average(parts, axis=0, weights=[10, 11, 12]), place + size
+    mean = np.concatenate([wanted[name] for name in world.SHAPES])
+    assert np.allclose(flat(result.arrays) - flat(world.arrays()), mean, atol=bound())
+    told = [record.getMessage() for record in caplog.records]
+    assert any("node 103" in text and "blindsum-max-weight = 13 or more" in text for text in told)
+
+
 # Ray warns of itself, and leaves files open.
 @pytest.mark.filterwarnings("ignore")
 def test_fewer_actors_than_nodes_simulate_the_same_protocol(caplog):

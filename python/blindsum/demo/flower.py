@@ -175,12 +175,12 @@ def _job(settings: Settings) -> tuple[dict[str, object], JobSpec]:
         raise ConfigError("rounds", f"1 <= rounds = {settings.rounds} must hold")
     job: dict[str, object] = {"protocol": settings.protocol, "clip": reference.CLIP}
     try:
-        spec = RunSettings.read({}, job).spec("digits", network.DIM, settings.parties)
+        spec = RunSettings.read({}, job).job("digits", network.DIM, settings.parties)
     except SpecError as error:
         if error.field != "encoding.max_weight":
             raise
         job["max_weight"] = 1
-        spec = RunSettings.read({}, job).spec("digits", network.DIM, settings.parties)
+        spec = RunSettings.read({}, job).job("digits", network.DIM, settings.parties)
     if spec.hides_sum:
         rule = (
             f"{settings.protocol} hides sums from the server, and a strategy of Flower runs there and needs "

@@ -383,25 +383,34 @@ class RunSettings:
         blindsum.ConfigError
             The nodes are too few, or a setting breaks a rule.
         """
-        metrics = self.declared
-        with errors_of_settings(metrics, run_key, _IN_RUN.removeprefix("; ")):
-            return JobSpec(
-                job=job,
-                protocol=self.protocol,
-                adversary=self.adversary,
-                corrupt=self.corrupt,
-                dropout=self.dropout,
-                parties=parties,
-                min_parties=self.min_parties
-                or smallest_sum(self.protocol, self.adversary, self.corrupt, parties),
-                dim=dim,
-                rounds=1,
-                model_update="none",
-                encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
-                metrics=metrics,
-                join_deadline=self.join_deadline,
-                stage_deadline=self.stage_deadline,
-            )
+        with errors_of_settings(self.declared, run_key, _IN_RUN.removeprefix("; ")):
+            return self.job(job, dim, parties)
+
+    def job(self, job: str, dim: int, parties: int) -> JobSpec:
+        """The same for who has no run's configuration: errors name fields of the job.
+
+        Raises
+        ------
+        blindsum.SpecError
+            As for :meth:`spec`.
+        """
+        return JobSpec(
+            job=job,
+            protocol=self.protocol,
+            adversary=self.adversary,
+            corrupt=self.corrupt,
+            dropout=self.dropout,
+            parties=parties,
+            min_parties=self.min_parties
+            or smallest_sum(self.protocol, self.adversary, self.corrupt, parties),
+            dim=dim,
+            rounds=1,
+            model_update="none",
+            encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
+            metrics=self.declared,
+            join_deadline=self.join_deadline,
+            stage_deadline=self.stage_deadline,
+        )
 
     @property
     def declared(self) -> tuple[Metric, ...]:
