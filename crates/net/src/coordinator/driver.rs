@@ -173,7 +173,7 @@ impl Driver {
     /// # Errors
     /// Why the job could not go on.
     pub async fn run(mut self) -> Result<(), NetError> {
-        let end = self.to_the_end().await;
+        let end = self.go_through().await;
         self.members.end().await;
         if let Some(Computing { lines, heard }) = self.computing {
             drop(heard);
@@ -182,7 +182,7 @@ impl Driver {
         end.map_err(NetError::from)
     }
 
-    async fn to_the_end(&mut self) -> Result<(), JobError> {
+    async fn go_through(&mut self) -> Result<(), JobError> {
         loop {
             self.publish();
             while let Some(effect) = self.drive.poll() {

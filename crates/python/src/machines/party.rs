@@ -6,7 +6,7 @@ use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::frames::of_party;
 use blindsum_job::machine::{Now, Time};
 use blindsum_job::party::{
-    Absence, Departure, Effect, Input, LinkId, Metrics, PartyMachine, Settings, Told, check_update,
+    self, Absence, Departure, Effect, Input, LinkId, Metrics, Settings, Told, check_update,
 };
 use blindsum_job::pb::CoordinatorFrame;
 use blindsum_job::records::MemoryRecords;
@@ -45,7 +45,7 @@ pub struct PartyMachine {
 
 /// The machine, and what lies between it and whoever carries its frames.
 struct Desk {
-    machine: PartyMachine,
+    machine: party::PartyMachine,
     records: Arc<MemoryRecords>,
     job: Option<Arc<Job>>,
     link: LinkId,
@@ -96,8 +96,10 @@ impl PartyMachine {
         let desk = released(py, || {
             let (kept, to_keep) = (records.clone(), records.clone());
             let machine = match mark {
-                None => PartyMachine::open(settings, identity, Some(kept), now, entropy),
-                Some(mark) => PartyMachine::resume(settings, identity, kept, mark, now, entropy),
+                None => party::PartyMachine::open(settings, identity, Some(kept), now, entropy),
+                Some(mark) => {
+                    party::PartyMachine::resume(settings, identity, kept, mark, now, entropy)
+                }
             };
             let mut desk = Desk {
                 machine,
