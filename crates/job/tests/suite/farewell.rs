@@ -92,9 +92,8 @@ impl Scene {
 
     fn carry_out(&mut self) {
         while let Some(effect) = self.party.poll_working(now(self.seconds)) {
-            match effect {
-                Effect::Tell(Told::Over(over)) => self.over = Some(over),
-                _ => {}
+            if let Effect::Tell(Told::Over(over)) = effect {
+                self.over = Some(over);
             }
         }
     }
