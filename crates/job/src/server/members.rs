@@ -195,7 +195,10 @@ impl Lead {
             return;
         };
         let name = &name;
-        info!(job = %self.name, party = %name, %reason, "party left");
+        // Whoever has left the job by itself is in the log already.
+        if !self.departed.has(name) {
+            info!(job = %self.name, party = %name, %reason, "party left");
+        }
         self.settle(name);
         self.members.remove(name);
         match returns {

@@ -466,6 +466,7 @@ fn who_refuses_the_job_says_why() {
     );
     assert!(status.lost.is_empty() && status.connected.is_empty());
     assert_eq!(lines("refuses-jobs", "leaves the job"), 1);
+    assert_eq!(lines("refuses-jobs", "party left"), 0);
     // It takes the job after all, and is one of those that are there.
     let _party = Party::join(party_config(&coordinator.url(), pki.party("refuses-jobs"))).unwrap();
     coordinator.wait("test", |status| status.left.is_empty());
