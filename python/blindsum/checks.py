@@ -15,7 +15,7 @@ SEEDS = 2**64 - 1
 PARTIES = 2**32 - 1
 ROUNDS = 2**32 - 1
 THREADS = 1024
-MOST_LIMIT = 2**64
+MAX_LIMIT = 2**64
 
 NAMES_NOTHING = (
     "must name a file or folder, not be empty: give one, or leave it out (a variable that is not set?)"
@@ -267,7 +267,7 @@ def limit(name: str, value: object) -> float:
         It is not a finite number, or beyond every limit.
     """
     number = finite(f"limits.{name}", value)
-    if abs(number) > MOST_LIMIT:
+    if abs(number) > MAX_LIMIT:
         raise ConfigError(f"limits.{name}", "must be from -2^64 to 2^64: no limit is beyond")
     # A count may be written as a float, as in 1e6.
     return int(number) if float(number).is_integer() else number

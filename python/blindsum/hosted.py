@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from blindsum.arrays import Sums
     from blindsum.rounds import Array
 
-MOST_TAG = 2**63 - 1
+MAX_TAG = 2**63 - 1
 """The largest tag of a round."""
 
 
@@ -333,7 +333,7 @@ def as_step(tag: object, about: object) -> Step | None:
         if about is not None:
             raise ConfigError("about", "needs a tag: give the step a number, tag=")
         return None
-    return checks.setting("tag", tag, 0, MOST_TAG), None if about is None else hash_of(about)
+    return checks.setting("tag", tag, 0, MAX_TAG), None if about is None else hash_of(about)
 
 
 def hash_of(about: object) -> bytes:

@@ -16,7 +16,7 @@ from blindsum.session import Session
 MASK_MEMORY = 256 << 20
 """Bytes of masks that may be computed ahead, by default: enough for 2**26 words of up to 32 bits."""
 
-MOST_MASK_MEMORY = 2**63 - 1
+MAX_MASK_MEMORY = 2**63 - 1
 
 
 def join(
@@ -111,7 +111,7 @@ def join(
     if policy is not None and not isinstance(policy, Policy):
         raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
     lines = None if layout is None else lines_of(layout)
-    memory = checks.setting("mask_memory", mask_memory, 0, MOST_MASK_MEMORY)
+    memory = checks.setting("mask_memory", mask_memory, 0, MAX_MASK_MEMORY)
     first, servers = addresses(url)
     checks.line("job", job)
     if server_name is not None:

@@ -25,7 +25,7 @@ from blindsum import _native, checks
 from blindsum.errors import ConfigError, InputError
 from blindsum.first_model import first_model, initial_of
 from blindsum.hosted import as_step, as_time, checked_hosted, given_model, named
-from blindsum.joining import MOST_MASK_MEMORY
+from blindsum.joining import MAX_MASK_MEMORY
 from blindsum.machine_events import (
     Event,
     Failed,
@@ -148,7 +148,7 @@ class PartyMachine:
             (policy or Policy()).to_json(),
             state,
             None if mark is None else checks.setting("mark", mark, 0, _MOST_MARK),
-            checks.setting("mask_memory", mask_memory, 0, MOST_MASK_MEMORY),
+            checks.setting("mask_memory", mask_memory, 0, MAX_MASK_MEMORY),
             initial_of(initial),
             *_clocks(now, wall),
         )

@@ -112,7 +112,7 @@ class Policy:
         if checks.fraction("policy.min_corrupt", self.min_corrupt) == 1:
             raise ConfigError("policy.min_corrupt", "1 must be below 1: with 1 every party may be corrupt")
         for name in _COUNTS:
-            checks.setting(f"policy.{name}", getattr(self, name), 0, MOST_COUNTED)
+            checks.setting(f"policy.{name}", getattr(self, name), 0, MAX_COUNTED)
         if self.max_weight is not None:
             checks.setting("policy.max_weight", self.max_weight, 1, 2**32 - 1)
         if self.max_rounds is not None:
@@ -127,7 +127,7 @@ class Policy:
         return json.dumps(rules)
 
 
-MOST_COUNTED = 2**63 - 1
+MAX_COUNTED = 2**63 - 1
 
 _COUNTS = (
     *("min_corrupt_parties", "min_honest", "min_cohort", "min_cohort_change"),

@@ -10,7 +10,7 @@ import numpy as np
 
 FRACTION = 28
 ONE = 1 << FRACTION
-LEAST_TOTAL = ONE >> 6
+MIN_TOTAL = ONE >> 6
 
 
 class Servers:
@@ -64,7 +64,7 @@ class Servers:
             trust = self.shifted(self.shifted(forward * scale, self.exponent + 26 - FRACTION) * y, FRACTION)
             total += trust
             weights.append(self.shifted(trust * y, FRACTION) * scale)
-        if total < LEAST_TOTAL:
+        if total < MIN_TOTAL:
             return np.zeros(len(root))
         factor = Fraction(length) / 2**self.exponent / total
         even = math.floor(FRACTION + self.exponent - math.log2(max(length, 1)))
@@ -87,7 +87,7 @@ class Servers:
                 largest[i], largest[j] = max(largest[i], value), max(largest[j], value)
         weights = [ONE + 16 - value for value in largest]
         assert min(weights) > 0
-        if sum(weights) < LEAST_TOTAL:
+        if sum(weights) < MIN_TOTAL:
             return np.zeros(len(rows[0]))
         return combined(weights, rows, Fraction(1, sum(weights)), self.hidden(FRACTION))
 

@@ -10,7 +10,7 @@ from .encoding import double
 MARKS = (1 / 32, 1 / 4, 1 / 2, 1.0)
 CUT, NEAR, SMALL, TINY = 4, 3, 1, 0
 NARROWEST = 20
-MOST_PATIENCE = 6
+MAX_PATIENCE = 6
 CALM = 1024
 
 
@@ -45,7 +45,7 @@ class Tensor:
         """Takes how far coordinates went in a round."""
         if far == CUT and self.halvings:
             self.halvings, self.calm, self.window = 0, 0, []
-            self.patience = min(self.patience + 1, MOST_PATIENCE)
+            self.patience = min(self.patience + 1, MAX_PATIENCE)
             return
         self.calm += 1
         if self.calm == CALM:

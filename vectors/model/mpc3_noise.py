@@ -9,7 +9,7 @@ from math import ceil, isqrt, log2
 from . import aes
 
 DENOMINATOR = 1024
-MOST_STEPS = float(2**20)
+MAX_STEPS = float(2**20)
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Gaussian:
     @staticmethod
     def of(deviation: float) -> Gaussian:
         """Of this standard deviation."""
-        shift = max(ceil(log2(deviation / MOST_STEPS)), 0)
-        steps = min(deviation / 2.0**shift, MOST_STEPS)
+        shift = max(ceil(log2(deviation / MAX_STEPS)), 0)
+        steps = min(deviation / 2.0**shift, MAX_STEPS)
         return Gaussian(int(steps * steps * DENOMINATOR + 0.5), shift)
 
 

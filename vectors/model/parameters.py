@@ -12,7 +12,7 @@ from math import comb, perm
 from .job import Job
 
 SECURITY_BITS, CORRECTNESS_BITS = 40, 20
-CHEAP_NEIGHBOURS, MOST_NEIGHBOURS = 16, 2048
+CHEAP_NEIGHBOURS, MAX_NEIGHBOURS = 16, 2048
 
 
 class ParameterError(Exception):
@@ -116,7 +116,7 @@ class Finder:
             return self.check(self.n - 1)
         if asked:
             return self.check(self.drawable(asked))
-        sparse = range(CHEAP_NEIGHBOURS, min(MOST_NEIGHBOURS, self.n - 1))
+        sparse = range(CHEAP_NEIGHBOURS, min(MAX_NEIGHBOURS, self.n - 1))
         enough = (neighbours for neighbours in sparse if self.suffices(neighbours))
         return self.check(next(enough, self.n - 1))
 

@@ -65,7 +65,7 @@ struct Trusted {
 }
 
 /// Certificates remembered at most; when there are more, they are verified again.
-const MOST_VERIFIED: usize = 1 << 16;
+const MAX_VERIFIED: usize = 1 << 16;
 
 #[derive(Clone)]
 struct Verified {
@@ -242,7 +242,7 @@ impl Trusted {
         let verified = self.verify_afresh(certificate, now)?;
         let party = verified.party.clone();
         let mut known = lock();
-        if known.len() >= MOST_VERIFIED {
+        if known.len() >= MAX_VERIFIED {
             known.clear();
         }
         known.insert(digest, verified);

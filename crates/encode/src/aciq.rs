@@ -56,7 +56,7 @@ struct Tensor {
 }
 
 /// Log2 of the most rounds that a bound waits before it falls.
-const MOST_PATIENCE: u8 = 6;
+const MAX_PATIENCE: u8 = 6;
 
 /// After so many rounds in which nothing was cut off the patience falls.
 const CALM: u32 = 1024;
@@ -173,7 +173,7 @@ impl Tensor {
         let is_below = self.halvings > 0;
         if reach == Reach::CUT && is_below {
             (self.halvings, self.waited, self.farthest) = (0, 0, Reach::TINY);
-            self.patience = MOST_PATIENCE.min(self.patience + 1);
+            self.patience = MAX_PATIENCE.min(self.patience + 1);
             self.calm = 0;
             return;
         }
@@ -213,7 +213,7 @@ impl Tensor {
             calm: u32::from_be_bytes(calm),
         };
         let can_be = halvings <= NARROWEST_HALVINGS
-            && patience <= MOST_PATIENCE
+            && patience <= MAX_PATIENCE
             && waited < 1 << patience
             && read.farthest < Reach::NEAR
             && (waited > 0 || read.farthest == Reach::TINY)

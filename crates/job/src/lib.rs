@@ -52,7 +52,7 @@ use blindsum_protocol::{ServerIndex, ServerRole};
 /// How far the number of a round may be ahead of the latest one that a server knows of, and how far a server's word moves
 /// the number of the coordinator's next round. No honest job comes that far in one step, and whoever lies comes to the
 /// end of all numbers only in millions of steps.
-const MOST_AHEAD: u64 = 1 << 40;
+const MAX_AHEAD: u64 = 1 << 40;
 
 /// The name of a round's result, by which parties can compare it: a hash of the message, with its frame, that told the
 /// survivors their sum.
@@ -109,14 +109,14 @@ pub(crate) fn first_few<S: AsRef<str>>(all: &[S]) -> String {
 }
 
 /// Bytes of foreign text that a line can bear.
-const MOST_FOREIGN: usize = 400;
+const MAX_FOREIGN: usize = 400;
 
 /// Text from outside, made fit to be shown to people: cut to a length that fits in a line, without characters that a
 /// terminal or a log would act on.
 pub fn foreign(text: &str) -> String {
     let mut shown = String::new();
     for character in text.chars().take(200) {
-        if shown.len() >= MOST_FOREIGN {
+        if shown.len() >= MAX_FOREIGN {
             break;
         }
         push_shown(&mut shown, character);
@@ -187,6 +187,6 @@ mod tests {
             cut.ends_with("and…") || cut.ends_with("word…") || cut.ends_with("a…"),
             "{cut}"
         );
-        assert!(foreign(&"\u{202e}".repeat(300)).len() < MOST_FOREIGN + 10);
+        assert!(foreign(&"\u{202e}".repeat(300)).len() < MAX_FOREIGN + 10);
     }
 }

@@ -14,10 +14,10 @@ use crate::pb::{self, PartyFrame, RefusalCode, Refused};
 use crate::server::{Gate, Hold, Input, LinkId, Peer, Traffic};
 
 /// How often a party may send its answer to one stage over one connection: more than it is ever asked to.
-pub const MOST_REPEATS: u32 = 8;
+pub const MAX_REPEATS: u32 = 8;
 
 /// The most frames that wait while the job checks the Hello. An honest party says nothing more before its Welcome.
-pub const MOST_WAITING: usize = 8;
+pub const MAX_WAITING: usize = 8;
 
 /// A round and a stage of it, by the chunks of an answer.
 type Place = (u64, u32);
@@ -131,7 +131,7 @@ impl Session {
                 Ok(Heard::Input(Input::Connected { link, peer, hello }))
             }
             // guard: nothing-piles-up-before-the-welcome
-            Standing::Asks(waiting) if waiting.len() >= MOST_WAITING => {
+            Standing::Asks(waiting) if waiting.len() >= MAX_WAITING => {
                 Err(bad_frame("it goes on without waiting for its Welcome"))
             }
             Standing::Asks(waiting) => {
@@ -185,9 +185,9 @@ impl Session {
             return Ok(Heard::Nothing);
         };
         // guard: answers-a-few-times, equal-answers-are-quiet
-        if self.answered == (place, MOST_REPEATS) {
+        if self.answered == (place, MAX_REPEATS) {
             return Err(bad_frame(format!(
-                "the answer to round {round}, stage {stage} came {MOST_REPEATS} times already"
+                "the answer to round {round}, stage {stage} came {MAX_REPEATS} times already"
             )));
         }
         if let Some(part) = self.message.take().filter(|part| part.place == place) {
@@ -374,14 +374,14 @@ mod tests {
     fn case_31_frames_before_the_welcome_wait_a_few_at_most() {
         let mut session = session();
         session.hello(pb::Hello::default().into()).unwrap();
-        for _ in 0..MOST_WAITING {
+        for _ in 0..MAX_WAITING {
             let heard = session.take(&gate(0), short(0));
             assert!(matches!(heard, Ok(Heard::Nothing)));
         }
         let more = session.take(&gate(0), short(0));
         assert!(reason(more).contains("without waiting for its Welcome"));
         let waited = session.admit();
-        assert_eq!(waited, vec![short(0); MOST_WAITING]);
+        assert_eq!(waited, vec![short(0); MAX_WAITING]);
         let heard = session.take(&gate(0), short(0));
         assert!(matches!(heard, Ok(Heard::Input(Input::Answer { .. }))));
     }
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn an_answer_comes_a_few_times() {
         let mut session = admitted();
-        for _ in 0..MOST_REPEATS {
+        for _ in 0..MAX_REPEATS {
             let heard = session.hear(&gate(0), short(0));
             assert!(matches!(heard, Ok(Some(Input::Answer { .. }))));
         }

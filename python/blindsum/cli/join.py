@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from blindsum.session import Session
 
 MASK_MIB = 256
-MOST_MIB = 2**63 >> 20
+MAX_MIB = 2**63 >> 20
 
 EXAMPLES = """\
 example:
@@ -174,8 +174,8 @@ def _run(options: argparse.Namespace) -> int:
     from blindsum.joining import join
 
     check_file("--out", options.out, inputs(options, "ca", "identity", "cert", "key", "crl", "initial"))
-    if not 0 <= options.mask_memory < MOST_MIB:
-        raise ConfigError("--mask-memory", f"0 <= {options.mask_memory} < {MOST_MIB} MiB must hold")
+    if not 0 <= options.mask_memory < MAX_MIB:
+        raise ConfigError("--mask-memory", f"0 <= {options.mask_memory} < {MAX_MIB} MiB must hold")
 
     log.start(options.log, options.log_format)
     train = training_function(options.train)

@@ -9,7 +9,7 @@ import select
 import sys
 import time
 
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 """Lines kept where nobody reads; the oldest are dropped then."""
 
 LAST_WAIT = 2.0
@@ -36,7 +36,7 @@ class Output:
             print(text, flush=True)
             return
         self._waiting.append(f"{text}\n".encode(self._encoding, "backslashreplace"))
-        if len(self._waiting) > MOST_WAITING:
+        if len(self._waiting) > MAX_WAITING:
             self._waiting.popleft()
         self.go_on()
 

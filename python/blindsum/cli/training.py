@@ -73,7 +73,7 @@ def imported(option: str, text: str, folder: str | os.PathLike[str] = ".") -> Ca
     return made
 
 
-MOST_NAMES = 12
+MAX_NAMES = 12
 """Functions of a module that an error lists."""
 
 
@@ -87,8 +87,8 @@ def _functions_of(module: Any) -> str:
     ]
     if not own:
         return "it defines none: write one there"
-    more = f" and {len(own) - MOST_NAMES} more" if len(own) > MOST_NAMES else ""
-    return f"it has {', '.join(own[:MOST_NAMES])}{more}"
+    more = f" and {len(own) - MAX_NAMES} more" if len(own) > MAX_NAMES else ""
+    return f"it has {', '.join(own[:MAX_NAMES])}{more}"
 
 
 def training_file(text: str) -> str | None:

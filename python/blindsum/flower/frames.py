@@ -12,7 +12,7 @@ KIND = "blindsum.frame"
 """The ``stype`` of their arrays: the bytes are the frame, and no file of NumPy."""
 
 
-MOST_FRAMES = 100_000
+MAX_FRAMES = 100_000
 """Frames in one message."""
 
 
@@ -36,8 +36,8 @@ def unpacked(record: Any) -> list[bytes]:
         return []
     from flwr.app import ArrayRecord
 
-    if not isinstance(record, ArrayRecord) or len(record) > MOST_FRAMES:
-        raise _wrong(f"must be an ArrayRecord of at most {MOST_FRAMES} arrays")
+    if not isinstance(record, ArrayRecord) or len(record) > MAX_FRAMES:
+        raise _wrong(f"must be an ArrayRecord of at most {MAX_FRAMES} arrays")
     frames = list[bytes]()
     for key in sorted(record):
         array = record[key]

@@ -25,7 +25,7 @@ from blindsum.flower.records import (
     only_metrics,
 )
 from blindsum.flower.refusals import foreign
-from blindsum.flower.replies import MOST_KNOWN, NodeReply, agreeing, all_refused, clean, read, refuse
+from blindsum.flower.replies import MAX_KNOWN, NodeReply, agreeing, all_refused, clean, read, refuse
 from blindsum.flower.sent import configuration, is_train, with_record
 from blindsum.flower.settings import MANY, RunSettings, check_early, check_job, check_nodes
 from blindsum.flower.standing import StandingRounds
@@ -283,7 +283,7 @@ class SecureGrid:
     def _drop(self, names: Iterable[str]) -> None:
         """Remember metrics that nobody sums, a bounded number of them."""
         for name in names:
-            if len(self._dropped) < MOST_KNOWN:
+            if len(self._dropped) < MAX_KNOWN:
                 self._dropped.add(name)
 
     def _spec(self, dim: int, parties: int, timeout: float | None) -> JobSpec:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from blindsum.flower.refusals import Refusal, foreign
 from blindsum.flower.texts import DIRECT, ENROL, MEAN, MESSAGES, ONE, SIMULATION
 
-MOST_URL = 2048
-MOST_NAME = 128
-MOST_PEM = 64 << 10
-MOST_TIMEOUT = 1e6
+MAX_URL = 2048
+MAX_NAME = 128
+MAX_PEM = 64 << 10
+MAX_TIMEOUT = 1e6
 
 WEIGHTED_BY = "blindsum-weighted-by"
 EXAMPLES = "num-examples"
@@ -58,12 +58,12 @@ class Told:
         """
         timeout = record.get("timeout")
         is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-        if not is_number or not 0 < timeout <= MOST_TIMEOUT:  # type: ignore[operator]
-            raise wrong("timeout", f"must be a number of seconds, above 0 and at most {MOST_TIMEOUT:.0f}")
+        if not is_number or not 0 < timeout <= MAX_TIMEOUT:  # type: ignore[operator]
+            raise wrong("timeout", f"must be a number of seconds, above 0 and at most {MAX_TIMEOUT:.0f}")
         job_hash = text(record, "job-hash", 64)
         if not re.fullmatch("[0-9a-f]{64}", job_hash):
             raise wrong("job-hash", "must be 64 hexadecimal digits")
-        reply = text(record, "reply", MOST_NAME)
+        reply = text(record, "reply", MAX_NAME)
         if reply not in (ONE, MEAN):
             raise wrong("reply", f"must be {ONE!r} or {MEAN!r}")
         tag = record.get("tag")
@@ -71,14 +71,14 @@ class Told:
             raise wrong("tag", "must be a whole number from 0 to 2**63 - 1")
         return cls(
             tag=tag,
-            url=text(record, "url", MOST_URL),
-            job=text(record, "job", MOST_NAME),
+            url=text(record, "url", MAX_URL),
+            job=text(record, "job", MAX_NAME),
             job_hash=job_hash,
             timeout=float(timeout),  # type: ignore[arg-type]
-            weighted_by=text(record, "weighted-by", MOST_NAME),
+            weighted_by=text(record, "weighted-by", MAX_NAME),
             reply=reply,
-            certificate=text(record, "certificate", MOST_PEM) if "certificate" in record else "",
-            ca=text(record, "ca", MOST_PEM) if "certificate" in record else "",
+            certificate=text(record, "certificate", MAX_PEM) if "certificate" in record else "",
+            ca=text(record, "ca", MAX_PEM) if "certificate" in record else "",
         )
 
 

@@ -11,10 +11,10 @@ from blindsum.checks import whole_number
 from blindsum.errors import InputError
 from blindsum.flower import contents
 from blindsum.flower.frames import unpacked
-from blindsum.flower.invitations import MOST_NAME, MOST_PEM, text, wrong
+from blindsum.flower.invitations import MAX_NAME, MAX_PEM, text, wrong
 from blindsum.flower.node_folder import Place
 from blindsum.flower.refusals import Refusal
-from blindsum.hosted import MOST_TAG
+from blindsum.hosted import MAX_TAG
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Letter:
         numbers: dict[str, int] = {}
         for key in ("order", "link", "number", "tag"):
             value = whole_number(told.get(key))
-            if value is None or not 0 <= value <= MOST_TAG:
+            if value is None or not 0 <= value <= MAX_TAG:
                 raise wrong(key, "must be a whole number of 0 or more")
             numbers[key] = value
         content = text(told, "content", 64)
@@ -90,16 +90,16 @@ class Letter:
         except InputError as error:
             raise Refusal("blindsum-record", str(error)) from error
         found = cls(
-            job=text(told, "job", MOST_NAME),
+            job=text(told, "job", MAX_NAME),
             order=numbers["order"],
             place=Place(numbers["link"], numbers["number"]),
             tag=numbers["tag"],
             content=bytes.fromhex(content),
             frames=carried,
             has_model=has_model,
-            weighted_by=text(told, "weighted-by", MOST_NAME),
-            certificate=text(told, "certificate", MOST_PEM) if "certificate" in told else "",
-            ca=text(told, "ca", MOST_PEM) if "certificate" in told else "",
+            weighted_by=text(told, "weighted-by", MAX_NAME),
+            certificate=text(told, "certificate", MAX_PEM) if "certificate" in told else "",
+            ca=text(told, "ca", MAX_PEM) if "certificate" in told else "",
         )
         if has_model and contents.content_digest(message) != found.content:
             raise Refusal(

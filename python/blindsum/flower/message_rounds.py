@@ -22,7 +22,7 @@ POLL = 0.25
 """Seconds between two looks for replies: each of the exchanges of a round waits for them."""
 
 
-LEAST_DEADLINE = 120.0
+MIN_DEADLINE = 120.0
 """Seconds of a stage, at least: twice those after which Flower notices that a process has died."""
 
 
@@ -126,8 +126,8 @@ class MessageRounds:
         spec = slots.job(spec)
         # Flower's polling is a part of each stage; that a process has died it says itself.
         spec = spec.replace(
-            join_deadline=max(spec.join_deadline, min(LEAST_DEADLINE, timeout / 4)),
-            stage_deadline=max(spec.stage_deadline, min(LEAST_DEADLINE, timeout / 4)),
+            join_deadline=max(spec.join_deadline, min(MIN_DEADLINE, timeout / 4)),
+            stage_deadline=max(spec.stage_deadline, min(MIN_DEADLINE, timeout / 4)),
         )
         job = self._job
         if job is None or not job.fits(spec):

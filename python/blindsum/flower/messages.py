@@ -22,7 +22,7 @@ from blindsum.flower.frames import packed, unpacked
 from blindsum.flower.node_machine import certified_name
 from blindsum.flower.peers import Peer, Peers, Turn
 from blindsum.flower.refusals import foreign
-from blindsum.flower.replies import MOST_KNOWN, MOST_REASON, NodeReply, refused
+from blindsum.flower.replies import MAX_KNOWN, MAX_REASON, NodeReply, refused
 from blindsum.flower.texts import FRAMES, MESSAGES, RECORD, logger
 from blindsum.machines import JobOver, LinkEnded, RoundOver, ServerMachine, Waits
 from blindsum.pki import AnyPath
@@ -31,7 +31,7 @@ from blindsum.spec import JobSpec
 TOKEN = 12
 """Random bytes in the name of a job, so many that the name has no more than 64 characters."""
 
-MOST_CONNECTIONS = 3
+MAX_CONNECTIONS = 3
 """Connections of a node in one round."""
 
 LONGEST_WAIT = 1.0
@@ -298,7 +298,7 @@ class _Phase:
             if peer.link is None and not peer.waiting:
                 if self._over is not None or self._why:
                     continue
-                if turn.connections >= MOST_CONNECTIONS:
+                if turn.connections >= MAX_CONNECTIONS:
                     self._fail(node, f"the coordinator ended {turn.connections} connections of it")
                     continue
                 turn.connections += 1
@@ -365,14 +365,14 @@ class _Phase:
         turn.pending = ""
         turn.reply = reply
         if reply.has_error():
-            self._fail(node, foreign(reply.error.reason, MOST_REASON))
+            self._fail(node, foreign(reply.error.reason, MAX_REASON))
             return
         try:
             self._read(node, reply)
         # Of what a node says nothing may end the ServerApp.
         except BlindsumError as error:
             turn.reply = refused(turn.message, error)
-            self._fail(node, foreign(turn.reply.error.reason, MOST_REASON))
+            self._fail(node, foreign(turn.reply.error.reason, MAX_REASON))
 
     def _read(self, node: int, reply: Any) -> None:
         """Hand in what a reply with content says."""
@@ -381,7 +381,7 @@ class _Phase:
         frames = unpacked(reply.content.get(FRAMES))
         if said.certificate:
             job.take_connection(peer, said.certificate, self._step.names.get(node, ""))
-        job.dropped.update(said.dropped[: max(0, MOST_KNOWN - len(job.dropped))])
+        job.dropped.update(said.dropped[: max(0, MAX_KNOWN - len(job.dropped))])
         turn.sat_out = turn.sat_out or said.sat_out
         if said.lost:
             logger.info("node %d: %s", node, said.lost)

@@ -31,7 +31,7 @@ NAMES = "flower_metrics"
 RANGES = "flower_metric_ranges"
 """The same of their ranges, two numbers for each."""
 
-LEAST_SHARE = 1e-4
+MIN_SHARE = 1e-4
 """Share of the weight below which a metric has no mean: what is left is the error of rounding."""
 
 
@@ -141,7 +141,7 @@ class MetricSlots:
         found: dict[str, float | None] = {}
         for place, metric in enumerate(self.metrics):
             value, share = (float(one) / clip for one in mean[-count:][2 * place : 2 * place + 2])
-            if share < LEAST_SHARE:
+            if share < MIN_SHARE:
                 found[metric.name] = None
                 continue
             part = min(max((value / share + 1) / 2, 0.0), 1.0)

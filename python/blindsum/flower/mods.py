@@ -32,7 +32,7 @@ from blindsum.flower.records import (
     weight_of,
 )
 from blindsum.flower.refusals import Refusal
-from blindsum.flower.replies import MOST_DROPPED
+from blindsum.flower.replies import MAX_DROPPED
 from blindsum.flower.settings import PLAIN, SERVERS, NodeSettings
 from blindsum.flower.texts import ENROL, FRAMES, MEAN, MESSAGES, RECORD, SIMULATION, logger, warn_once
 from blindsum.flower.trained import Cohorts
@@ -170,7 +170,7 @@ class _Node:
         )
         if reply.has_error():
             return reply
-        said: dict[str, Any] = {"party": name, "dropped": change.dropped[:MOST_DROPPED]}
+        said: dict[str, Any] = {"party": name, "dropped": change.dropped[:MAX_DROPPED]}
         if result is None:
             logger.info("job %r: no examples here, so this node gave no update", told.job)
             return Message(RecordDict({RECORD: ConfigRecord(said)}), reply_to=message)
@@ -219,7 +219,7 @@ class _Node:
             update, weight, metrics = change.of(reply, slots.names)
             check_weight(weight, letter.weighted_by, spec.max_weight)
             filled = slots.filled(update, metrics, spec.clip or 1.0)
-            dropped = {"dropped": change.dropped[:MOST_DROPPED]}
+            dropped = {"dropped": change.dropped[:MAX_DROPPED]}
             return node_machine.Trained(filled, weight, change.model, dropped)
 
         node = node_machine.Node(

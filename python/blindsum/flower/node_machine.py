@@ -46,7 +46,7 @@ from blindsum.spec import JobSpec
 _MOST_LOST = 400
 """Characters of a reason that the server is told."""
 
-MOST_CONNECTIONS = 3
+MAX_CONNECTIONS = 3
 """Connections that a party makes at most within one message."""
 
 
@@ -274,10 +274,10 @@ class _Party:
 
     def _connect(self) -> None:
         self._connections += 1
-        if self._connections > MOST_CONNECTIONS:
+        if self._connections > MAX_CONNECTIONS:
             raise NetworkError(
                 f"the coordinator of job {self._letter.job!r} takes no connection of this party "
-                f"({MOST_CONNECTIONS} tries); see the ServerApp's log"
+                f"({MAX_CONNECTIONS} tries); see the ServerApp's log"
             )
         self._machine.connected()
         self.told["certificate"] = ssl.DER_cert_to_PEM_cert(self._machine.certificate)

@@ -8,10 +8,10 @@ from typing import Any
 from blindsum.flower.refusals import Refusal, foreign
 from blindsum.flower.settings import ARRAYS
 
-MOST_NUMBERS = 64
+MAX_NUMBERS = 64
 """Numbers in all records of a reply, those in lists counted one by one."""
 
-MOST_TEXT = 1024
+MAX_TEXT = 1024
 """Characters of all texts in a reply."""
 
 
@@ -29,7 +29,7 @@ def check(reply: Any) -> None:
         raise Refusal(
             ARRAYS,
             f"is not true, and the reply to an evaluate or query message has {what}, which would leave this "
-            f"node as they are: reply with at most {MOST_NUMBERS} numbers, or allow it in --node-config of "
+            f"node as they are: reply with at most {MAX_NUMBERS} numbers, or allow it in --node-config of "
             "the SuperNode",
         )
 
@@ -50,10 +50,10 @@ def _too_much(content: Any) -> Iterator[str]:
                 numbers += 1
     for record in content.metric_records.values():
         numbers += sum(len(value) if isinstance(value, list) else 1 for value in record.values())
-    if numbers > MOST_NUMBERS:
-        yield f"more than {MOST_NUMBERS} numbers"
-    if characters > MOST_TEXT:
-        yield f"more than {MOST_TEXT} characters of text"
+    if numbers > MAX_NUMBERS:
+        yield f"more than {MAX_NUMBERS} numbers"
+    if characters > MAX_TEXT:
+        yield f"more than {MAX_TEXT} characters of text"
 
 
 def _names(records: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from blindsum.errors import IdentityError
 from blindsum.flower.refusals import foreign
-from blindsum.flower.replies import MOST_NAME
+from blindsum.flower.replies import MAX_NAME
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Peers:
         blindsum.IdentityError
             The node had another name before, or another node has this one in this round.
         """
-        known, shown = expected or peer.name, foreign(repr(name), MOST_NAME)
+        known, shown = expected or peer.name, foreign(repr(name), MAX_NAME)
         if known and known != name:
             raise IdentityError(
                 f"node {peer.node} shows a certificate of {shown}, and is {known!r}: a node keeps its name "

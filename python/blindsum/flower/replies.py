@@ -12,22 +12,22 @@ from blindsum.flower.refusals import foreign
 from blindsum.flower.texts import RECORD, logger
 from blindsum.texts import printable
 
-MOST_NAME = 128
+MAX_NAME = 128
 """Characters of a name of a party or a result."""
 
-MOST_DROPPED = 1000
+MAX_DROPPED = 1000
 """Names of metrics in one reply."""
 
-MOST_KNOWN = 100
+MAX_KNOWN = 100
 """Names of metrics that a run remembers to tell."""
 
-MOST_REQUEST = 64 << 10
+MAX_REQUEST = 64 << 10
 """Characters of a signing request."""
 
-MOST_CERTIFICATE = 64 << 10
+MAX_CERTIFICATE = 64 << 10
 """Characters of a certificate."""
 
-MOST_REASON = 500
+MAX_REASON = 500
 """Characters of the reason of an error reply."""
 
 REFUSED = 6
@@ -74,18 +74,18 @@ class NodeReply:
             rule = "the reply has no such ConfigRecord: list blindsum.flower.mod() in the ClientApp"
             raise InputError(f"{RECORD}: {rule}")
         dropped = record.get("dropped", [])
-        if not isinstance(dropped, list) or len(dropped) > MOST_DROPPED:
-            raise InputError(f"{RECORD}['dropped']: must be a list of at most {MOST_DROPPED} names")
+        if not isinstance(dropped, list) or len(dropped) > MAX_DROPPED:
+            raise InputError(f"{RECORD}['dropped']: must be a list of at most {MAX_DROPPED} names")
         sat_out = record.get("sat-out", False)
         if not isinstance(sat_out, bool):
             raise InputError(f"{RECORD}['sat-out']: must be a truth value")
         return cls(
-            party=_line(record, "party", MOST_NAME),
-            result=_line(record, "result", MOST_NAME),
-            request=_text(record, "request", MOST_REQUEST),
+            party=_line(record, "party", MAX_NAME),
+            result=_line(record, "result", MAX_NAME),
+            request=_text(record, "request", MAX_REQUEST),
             dropped=tuple(foreign(name, 64) for name in dropped),
-            certificate=_text(record, "certificate", MOST_CERTIFICATE),
-            lost=foreign(_text(record, "lost", MOST_REASON), MOST_REASON),
+            certificate=_text(record, "certificate", MAX_CERTIFICATE),
+            lost=foreign(_text(record, "lost", MAX_REASON), MAX_REASON),
             sat_out=sat_out,
         )
 
@@ -126,7 +126,7 @@ def refused(message: Any, error: Exception) -> Any:
     """An error reply for a node whose reply to a message is wrong; the log warns of it by the node's id."""
     from flwr.app import Error, Message
 
-    reason = foreign(f"{type(error).__name__}: {error}", MOST_REASON)
+    reason = foreign(f"{type(error).__name__}: {error}", MAX_REASON)
     logger.warning("node %d: its reply is left out: %s", message.metadata.dst_node_id, reason)
     return Message(Error(code=REFUSED, reason=reason), reply_to=message)
 
@@ -138,7 +138,7 @@ def clean(errors: Iterable[Any]) -> list[Any]:
     found = []
     for reply in errors:
         reason = str(reply.error.reason)
-        if (shown := foreign(reason, MOST_REASON)) != reason:
+        if (shown := foreign(reason, MAX_REASON)) != reason:
             reply.error = Error(code=reply.error.code, reason=shown)
         found.append(reply)
     return found

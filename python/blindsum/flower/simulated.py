@@ -21,7 +21,7 @@ from blindsum.flower.settings import NodeSettings, looks_like_ours
 from blindsum.policy import Policy
 from blindsum.spec import JobSpec
 
-MOST_THREADS = 8
+MAX_THREADS = 8
 
 _ACTOR = "flwr.simulation.ray_transport.ray_actor"
 """The module whose ``run`` calls a ClientApp in a simulation."""
@@ -139,7 +139,7 @@ def summed(
         weights=weights,
         metrics=metrics if spec.metrics else None,
         seed=seed,
-        threads=min(MOST_THREADS, os.cpu_count() or 1),
+        threads=min(MAX_THREADS, os.cpu_count() or 1),
     )
     if result.outcome != "sum" or result.mean is None:
         return result.fault or "no sum"

@@ -35,10 +35,10 @@ DONE = "__blindsum_done__"
 
 ROUNDS = (AppConstants.START_ROUND, AppConstants.CURRENT_ROUND, AppConstants.NUM_ROUNDS)
 
-MOST_NUMBERS = 64
+MAX_NUMBERS = 64
 """Numbers that a result may have that is no update; metrics are a few."""
 
-MOST_TEXT = 1024
+MAX_TEXT = 1024
 """Characters of a text in such a result."""
 
 WEIGHTS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
@@ -227,7 +227,7 @@ def _arrays_of(result: Shareable) -> str | None:
     # Headers are of NVFlare, and of whoever computes the result.
     for value in _leaves(dict(result)):
         if isinstance(value, str):
-            if len(value) > MOST_TEXT:
+            if len(value) > MAX_TEXT:
                 return f"a text of {len(value)} characters"
         elif value is None or isinstance(value, bool | np.bool_):
             pass
@@ -235,7 +235,7 @@ def _arrays_of(result: Shareable) -> str | None:
             count += 1
         else:
             return f"a {type(value).__module__}.{type(value).__name__} among its entries"
-    return f"{count} numbers" if count > MOST_NUMBERS else None
+    return f"{count} numbers" if count > MAX_NUMBERS else None
 
 
 def _leaves(value: Any) -> Iterator[Any]:

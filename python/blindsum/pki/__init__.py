@@ -8,7 +8,7 @@ index, the revocation list and, where that is asked for, a certificate.
 
 from __future__ import annotations
 
-from blindsum.pki.authority import CA_DAYS, IDENTITY_DAYS, MOST_DAYS, init, issue, request, sign
+from blindsum.pki.authority import CA_DAYS, IDENTITY_DAYS, MAX_DAYS, init, issue, request, sign
 from blindsum.pki.contents import Ending, expiring, show
 from blindsum.pki.identity import AnyPath, Identity, authority_texts, pem_files
 from blindsum.pki.index import Entry, Index, Revocation
@@ -19,7 +19,7 @@ from blindsum.pki.rolling import Rolled, bundle, roll, unrenewed
 __all__ = [
     "CA_DAYS",
     "IDENTITY_DAYS",
-    "MOST_DAYS",
+    "MAX_DAYS",
     "REVOCATION_DAYS",
     "AnyPath",
     "Ending",

@@ -17,7 +17,7 @@ from blindsum.pki.passphrases import check_new, encrypted, plain_key
 
 CA_DAYS = 3650
 IDENTITY_DAYS = 365
-MOST_DAYS = 36_500
+MAX_DAYS = 36_500
 
 
 def init(
@@ -54,7 +54,7 @@ def init(
         The folder holds a CA already.
     """
     folder = Path(checks.folder("folder", folder))
-    checks.setting("days", days, 1, MOST_DAYS)
+    checks.setting("days", days, 1, MAX_DAYS)
     checks.line("name", name)
     checks.line("algorithm", algorithm)
     check_new(passphrase)
@@ -111,7 +111,7 @@ def issue(
     blindsum.IdentityError
         No such CA, a bad name, or the files exist.
     """
-    checks.setting("days", days, 1, MOST_DAYS)
+    checks.setting("days", days, 1, MAX_DAYS)
     checks.line("algorithm", algorithm)
     check_new(passphrase)
     folder = Path(checks.path("ca", ca))
@@ -221,7 +221,7 @@ def sign(
         The request is malformed, asks for another name, has another key or the key of a revoked certificate,
         or the certificate exists.
     """
-    checks.setting("days", days, 1, MOST_DAYS)
+    checks.setting("days", days, 1, MAX_DAYS)
     folder = Path(checks.path("ca", ca))
     path = Path(checks.path("request", request_file))
     name = checks.name(path.name.removesuffix(".csr") if name is None else name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from blindsum import _native, checks
 from blindsum.errors import IdentityError
 from blindsum.pki import index
-from blindsum.pki.authority import MOST_DAYS, load
+from blindsum.pki.authority import MAX_DAYS, load
 from blindsum.pki.files import read, replace
 from blindsum.pki.identity import AnyPath
 from blindsum.pki.index import Entry, Index, Revocation
@@ -135,7 +135,7 @@ def revoke(
     blindsum.IdentityError
         No such CA, or a certificate that it has not signed or does not know.
     """
-    checks.setting("days", days, 1, MOST_DAYS)
+    checks.setting("days", days, 1, MAX_DAYS)
     if why:
         checks.line("why", why)
     folder = _folder(ca)

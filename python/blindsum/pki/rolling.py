@@ -11,7 +11,7 @@ from pathlib import Path
 from blindsum import checks
 from blindsum.errors import IdentityError
 from blindsum.pki import contents, index
-from blindsum.pki.authority import CA_DAYS, MOST_DAYS, init, load
+from blindsum.pki.authority import CA_DAYS, MAX_DAYS, init, load
 from blindsum.pki.files import read, refuse_existing, replace
 from blindsum.pki.identity import AnyPath
 from blindsum.pki.records import REVOCATION_DAYS, authority_name, revoke
@@ -72,7 +72,7 @@ def roll(
         No such CA, the same name, or a CA in the new folder.
     """
     old, folder = Path(checks.path("ca", ca)), Path(checks.folder("new", new))
-    checks.setting("days", days, 1, MOST_DAYS)
+    checks.setting("days", days, 1, MAX_DAYS)
     load(old, ca_passphrase)
     before = authority_name(old)
     common_name = _next(before.removeprefix("CN=")) if name is None else checks.line("name", name)

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 from blindsum.errors import ConfigError
 from blindsum.rules.given import Vector, matrix, norms, row, units
 
-LEAST_TRUST = 2.0**-40
+MIN_TRUST = 2.0**-40
 """Cosines below this are rounding errors of float64. Servers see steps of 2**-28."""
 
-LEAST_TOTAL = 2.0**-6
+MIN_TOTAL = 2.0**-6
 """Where the sum of weights is less, no vector counts and the result is zero, as at the servers."""
 
 MARGIN = 2.0**-24
@@ -53,9 +53,9 @@ def fltrust(updates: ArrayLike, root: ArrayLike) -> Vector:
         raise ConfigError("root", "norm 0, but fltrust needs norm > 0")
     directions = units(vectors)
     trust = directions @ units(trusted)[0]
-    trust = np.where(trust < LEAST_TRUST, 0.0, trust)
+    trust = np.where(trust < MIN_TRUST, 0.0, trust)
     total = trust.sum()
-    if total < LEAST_TOTAL:
+    if total < MIN_TOTAL:
         return np.zeros(vectors.shape[1])
     mean: Vector = length * (trust @ directions / total)
     return mean
@@ -92,7 +92,7 @@ def cosine(updates: ArrayLike) -> Vector:
     vectors = matrix("cosine", updates)
     weights = cosine_weights(units(vectors))
     total = weights.sum()
-    if total < LEAST_TOTAL:
+    if total < MIN_TOTAL:
         return np.zeros(vectors.shape[1])
     mean: Vector = weights @ vectors / total
     return mean

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike
 
 from blindsum.errors import ConfigError, InputError
 from blindsum.rules.coordinates import median, trimmed_mean
-from blindsum.rules.directions import LEAST_TOTAL, cosine_weights, fltrust
+from blindsum.rules.directions import MIN_TOTAL, cosine_weights, fltrust
 from blindsum.rules.distances import krum, multi_krum
 from blindsum.rules.given import Matrix, Vector, count, matrix, norms, row, units
 from blindsum.rules.means import fedavg, weighted
@@ -191,10 +191,10 @@ def _of_fltrust(vectors: Matrix, root: Vector, length: float) -> float:
     total, off = float(trust.sum()), float(of_trust.sum())
     left = total - off
     # No weight is much more than three times its trust, so no coordinate is beyond four norms of the root.
-    most = 5 * length + HIDDEN / LEAST_TOTAL
-    if abs(total - LEAST_TOTAL) <= off:
+    most = 5 * length + HIDDEN / MIN_TOTAL
+    if abs(total - MIN_TOTAL) <= off:
         return most
-    if total < LEAST_TOTAL:
+    if total < MIN_TOTAL:
         # Nothing where the servers show the sum, hidden bits of zero where they hide it.
         return HIDDEN
     moved = of_weights @ np.abs(directions) * length + of_trust.sum() * np.abs(mean)
@@ -208,9 +208,9 @@ def _of_cosine(vectors: Matrix) -> float:
     spread = float(np.ptp(vectors, axis=0).max())
     total, off = float(weights.sum()), float(errors.sum())
     left = total - off
-    if abs(total - LEAST_TOTAL) <= off:
-        return float(norms(vectors).max()) + HIDDEN / LEAST_TOTAL
-    if total < LEAST_TOTAL:
+    if abs(total - MIN_TOTAL) <= off:
+        return float(norms(vectors).max()) + HIDDEN / MIN_TOTAL
+    if total < MIN_TOTAL:
         return 0.0
     if math.isclose(spread, 0.0):
         return spread + HIDDEN / left

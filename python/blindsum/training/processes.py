@@ -32,7 +32,7 @@ SETTINGS = "BLINDSUM_TRAINING"
 WARNING = re.compile(r"^(?:WARNING:? )?(job '.*', round \d+: .*)")
 """A warning in the log of a party."""
 
-MOST_LOST = 3
+MAX_LOST = 3
 """Rounds in a row without a sum after which a run ends: it does not get better by itself."""
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -147,9 +147,9 @@ class _Watched:
             self._progress(one)
             self._warnings()
             self._lost = 0 if one.outcome == "sum" else self._lost + 1
-            if self._lost == MOST_LOST:
+            if self._lost == MAX_LOST:
                 raise BlindsumError(
-                    f"{MOST_LOST} rounds in a row have no sum, the last one because {one.fault}"
+                    f"{MAX_LOST} rounds in a row have no sum, the last one because {one.fault}"
                 )
 
     def _warnings(self) -> None:

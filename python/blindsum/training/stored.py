@@ -15,7 +15,7 @@ from blindsum.training.words import count_text
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
 
-MOST_ROUNDS = 2**32 - 1
+MAX_ROUNDS = 2**32 - 1
 """All rounds of a store."""
 
 LATEST = 16
@@ -30,7 +30,7 @@ def record_fields(store: AnyPath, job: str | None, evaluate: Evaluate | None) ->
     jobs = {one["job"]: one for one in stored_jobs(store)}
     name = _name(list(jobs), job)
     status, spec = jobs[name], stored_spec(store, name)
-    reports = stored_rounds(store, name, MOST_ROUNDS)
+    reports = stored_rounds(store, name, MAX_ROUNDS)
     over = [one for one in reports if one["state"] in OVER]
     tests = {} if evaluate is None else _tests(store, name, over, evaluate)
     rounds = [(one["key_setup"], _round(one, tests)) for one in over]
@@ -53,7 +53,7 @@ def rounds_after(store: AnyPath, job: str, number: int, evaluate: Evaluate | Non
     """The rounds of a job behind this number that are over, without key set-ups."""
     reports = stored_rounds(store, job, LATEST)
     if reports and reports[0]["number"] > number + 1:
-        reports = stored_rounds(store, job, MOST_ROUNDS)
+        reports = stored_rounds(store, job, MAX_ROUNDS)
     over = [one for one in reports if one["state"] in OVER and one["number"] > number]
     tests = {} if evaluate is None else _tests(store, job, over, evaluate)
     return (_round(one, tests) for one in over if not one["key_setup"])

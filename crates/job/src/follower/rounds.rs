@@ -12,7 +12,7 @@ use crate::party::{Say, certified_round, refusal_code};
 use crate::pb::{self, RoundRefusalCode};
 use crate::receiving::receive;
 use crate::results::{LearntResult, keep};
-use crate::{JobError, MOST_AHEAD};
+use crate::{JobError, MAX_AHEAD};
 
 /// The record with the number of the latest round.
 const LAST_ROUND: &str = "last-round";
@@ -86,7 +86,7 @@ impl Server {
     /// A number that no honest job comes to is not believed: no later round could follow the last one.
     fn check_number(&mut self, number: u64) -> Result<(), JobError> {
         // guard: servers-believe-no-number
-        let most = self.last_round.saturating_add(MOST_AHEAD);
+        let most = self.last_round.saturating_add(MAX_AHEAD);
         if (1..=most).contains(&number) {
             return Ok(());
         }

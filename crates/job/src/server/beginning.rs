@@ -15,7 +15,7 @@ use crate::pb::{self, CoordinatorFrame};
 
 /// Frames that are kept for the next members. More kinds of members than these are rare: those that are new, those that
 /// were here before, and those that come back in one stage or another.
-const MOST_KEPT: usize = 8;
+const MAX_KEPT: usize = 8;
 
 /// Certificates that went over a connection, by their fingerprints. Connections over which the same went share the set.
 #[derive(Clone, Default)]
@@ -125,7 +125,7 @@ impl Beginnings {
             *shown = made.after.clone();
         }
         let frame = Arc::new(Shared::new(make(certificates)));
-        if self.0.len() == MOST_KEPT {
+        if self.0.len() == MAX_KEPT {
             self.0.pop_front();
         }
         self.0.push_back(Made {
@@ -253,10 +253,10 @@ mod tests {
     #[test]
     fn frames_for_rare_places_are_forgotten_and_made_again() {
         let (complete, mut beginnings) = (round(0..3), Beginnings::default());
-        for answers_taken in 0..3 * MOST_KEPT as u32 {
+        for answers_taken in 0..3 * MAX_KEPT as u32 {
             let frame = beginnings.start(&complete, answers_taken, &mut Shown::default());
             assert_eq!(said(&frame).0, answers_taken);
-            assert!(beginnings.0.len() <= MOST_KEPT);
+            assert!(beginnings.0.len() <= MAX_KEPT);
         }
         let again = beginnings.start(&complete, 0, &mut Shown::default());
         assert_eq!(said(&again), (0, 3, (0..3).map(certificate).collect()));

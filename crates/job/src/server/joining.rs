@@ -18,7 +18,7 @@ use crate::report::RoundReport;
 use crate::{foreign, seconds};
 
 /// Rounds that are skipped at most where a party knows of later ones.
-pub(super) const MOST_SKIPPED: u64 = 1000;
+pub(super) const MAX_SKIPPED: u64 = 1000;
 
 /// How long a coordinator that was started again waits for further parties, each time that one has come.
 const COMING_BACK: Duration = Duration::from_millis(2500);

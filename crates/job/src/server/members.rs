@@ -7,7 +7,7 @@ use tracing::{info, warn};
 use super::Lead;
 use super::beginning::Shown;
 use super::face::{Choice, Effect, LinkId, Peer, Say};
-use super::joining::MOST_SKIPPED;
+use super::joining::MAX_SKIPPED;
 use super::link::Link;
 use super::presence::ANOTHER_PROCESS;
 use crate::foreign;
@@ -102,7 +102,7 @@ impl Lead {
 
     /// A party has been let in.
     async fn enter(&mut self, name: Arc<str>, link: Link, hello: &pb::Hello) {
-        self.skip_to(hello.last_round, MOST_SKIPPED);
+        self.skip_to(hello.last_round, MAX_SKIPPED);
         self.lost.remove(&name);
         self.departed.is_back(&name);
         self.links.insert(link.id, name.clone());

@@ -21,7 +21,7 @@ use crate::totals::LossCause;
 use crate::{hex, pb};
 
 /// Faults that a round's report tells.
-const MOST_FAULTS: usize = 100;
+const MAX_FAULTS: usize = 100;
 
 /// A round under way.
 pub(crate) struct Running {
@@ -190,7 +190,7 @@ impl Running {
     /// Something that a member did wrong, for the report; said once, and not without end.
     pub fn add_fault(&mut self, text: String) {
         let faults = &mut self.report.faults;
-        if faults.len() < MOST_FAULTS && !faults.contains(&text) {
+        if faults.len() < MAX_FAULTS && !faults.contains(&text) {
             faults.push(text);
         }
     }

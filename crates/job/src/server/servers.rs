@@ -12,7 +12,7 @@ use super::face::{Effect, LinkId, Peer};
 use super::job::Event;
 use super::link::Link;
 use super::members::{Member, check_hello};
-use crate::MOST_AHEAD;
+use crate::MAX_AHEAD;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, RefusalCode};
 use crate::report::JobState;
@@ -108,7 +108,7 @@ impl Lead {
         };
         info!(job = %self.name, server = %link.peer.name, %role, address = %link.peer.address,
             key_exchange = link.peer.traffic.key_exchange(), "server joined");
-        self.skip_to(hello.last_round, MOST_AHEAD);
+        self.skip_to(hello.last_round, MAX_AHEAD);
         self.hand.say(Effect::Admit(id));
         link.frame(welcome.into());
         let server = Member {

@@ -31,7 +31,7 @@ use crate::hosts::{BEGIN, Host, Machine, Trouble, open, policy, validity_of};
 use crate::kept::{Filling, Kept};
 
 /// Things that may happen until a job must be done.
-const MOST_STEPS: usize = 200_000;
+const MAX_STEPS: usize = 200_000;
 /// How long a host waits before it connects again.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -197,7 +197,7 @@ impl Ensemble {
 
     /// Lets things happen until everybody who is not lost has heard that the job is done; gives how many did.
     pub fn play(&mut self) -> usize {
-        for steps in 0..MOST_STEPS {
+        for steps in 0..MAX_STEPS {
             if self.hosts.iter().all(|host| host.over || host.lost) {
                 self.check();
                 return steps;
@@ -212,7 +212,7 @@ impl Ensemble {
             }
         }
         panic!(
-            "the job is not done after {MOST_STEPS} steps: {:?}",
+            "the job is not done after {MAX_STEPS} steps: {:?}",
             self.server.status()
         );
     }
@@ -235,7 +235,7 @@ impl Ensemble {
 
     /// Lets things happen until a round is under way.
     pub fn play_to_round(&mut self) {
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let status = self.server.status();
             if (status.round.as_ref()).is_some_and(|round| round.state == RoundState::Running) {
                 return;

@@ -17,7 +17,7 @@
 //! If Y/S becomes (Y + y)/(S + s), it moves by (y − s·Y/S)/(S + s).
 
 use super::krum::kept_of;
-use super::{LEAST_TOTAL, Rule, Trusted};
+use super::{MIN_TOTAL, Rule, Trusted};
 use crate::FRACTION;
 
 /// 2^-28.
@@ -29,7 +29,7 @@ const HIDDEN: f64 = 1.5;
 /// What the servers add to each weight of the cosine rule, so that none is negative.
 const MARGIN: f64 = 1.0 / (1u64 << 24) as f64;
 /// Cosines below this are rounding errors.
-const LEAST_TRUST: f64 = 1.0 / (1u64 << 40) as f64;
+const MIN_TRUST: f64 = 1.0 / (1u64 << 40) as f64;
 
 /// A result in the clear.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +121,7 @@ impl Known {
         let trust = each.map(|(x, norm)| {
             let cosine = dot(x, root) / (norm * length);
             // Not where the vector is 0.
-            if cosine >= LEAST_TRUST { cosine } else { 0.0 }
+            if cosine >= MIN_TRUST { cosine } else { 0.0 }
         });
         let trust: Vec<f64> = trust.collect();
         let total: f64 = trust.iter().sum();
@@ -131,7 +131,7 @@ impl Known {
             each.map(|(i, norm)| over(values(i) * length, *norm))
                 .collect()
         };
-        let mean = match total >= LEAST_TOTAL {
+        let mean = match total >= MIN_TOTAL {
             true => self.weighted(&over_norms(&|i| trust[i] / total), |x| x),
             false => vec![0.0; self.length],
         };
@@ -148,12 +148,12 @@ impl Known {
         let all: f64 = (0..trust.len()).map(of_trust).sum();
         let left = total - all;
         // No weight is much more than three times its trust, so no coordinate is beyond four norms of the root.
-        let most = 5.0 * length + HIDDEN / LEAST_TOTAL;
+        let most = 5.0 * length + HIDDEN / MIN_TOTAL;
         // The servers may see it on the other side of what counts.
-        if (total - LEAST_TOTAL).abs() <= all {
+        if (total - MIN_TOTAL).abs() <= all {
             return Clear { mean, error: most };
         }
-        if total < LEAST_TOTAL {
+        if total < MIN_TOTAL {
             // Where all know the sum they take 0; where nobody does, hidden bits of 0 are shown.
             let error = if hide_total { HIDDEN } else { 0.0 };
             return Clear { mean, error };
@@ -207,7 +207,7 @@ impl Known {
         };
         let weights: Vec<f64> = (0..n).map(weight).collect();
         let total: f64 = weights.iter().sum();
-        let counts = total >= LEAST_TOTAL;
+        let counts = total >= MIN_TOTAL;
         let part = |weight: &f64| if counts { weight / total } else { 0.0 };
         let parts: Vec<f64> = weights.iter().map(part).collect();
         let mean = self.weighted(&parts, |x| x);
@@ -227,8 +227,8 @@ impl Known {
         let of_total = errors.iter().sum::<f64>();
         let left = total - of_total;
         let longest = self.norms.iter().fold(0.0, |most: f64, it| most.max(*it));
-        let error = match ((total - LEAST_TOTAL).abs() <= of_total, counts) {
-            (true, _) => longest + HIDDEN / LEAST_TOTAL,
+        let error = match ((total - MIN_TOTAL).abs() <= of_total, counts) {
+            (true, _) => longest + HIDDEN / MIN_TOTAL,
             (false, true) => spread.min(moved / left) + HIDDEN / left,
             (false, false) => 0.0,
         };

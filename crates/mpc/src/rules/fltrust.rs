@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Bounds, LEAST_TOTAL_BITS, Weighed, places, room};
+use super::{Bounds, MIN_TOTAL_BITS, Weighed, places, room};
 use crate::double::ceil_log2;
 use crate::scalar::{bits_of_inverse, bits_of_inverse_root};
 use crate::{
@@ -225,7 +225,7 @@ impl<R: Ring> Mpc<R> {
         let n = trust.len();
         let bits = bits_of_total(n);
         // guard: hidden-totals-have-a-least
-        let least = FRACTION - LEAST_TOTAL_BITS;
+        let least = FRACTION - MIN_TOTAL_BITS;
         let inverse = self.inverse(&trust.sums(n), bits, least).await?;
         let every = |one: &Shares<R>| one.at(std::iter::repeat_n(0, n));
         let (scale, inverse) = (every(&inverse.scale), every(&inverse.inverse));

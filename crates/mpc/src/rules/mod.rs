@@ -140,14 +140,14 @@ fn room(bits: u32, parties: usize) -> Result<(), MpcError> {
 }
 
 /// Where the sum of weights is below 2^-6, no vector counts, and the result is 0. Hidden bits would be more than what is left.
-const LEAST_TOTAL_BITS: u32 = 6;
-const LEAST_TOTAL: f64 = 1.0 / (1u64 << LEAST_TOTAL_BITS) as f64;
+const MIN_TOTAL_BITS: u32 = 6;
+const MIN_TOTAL: f64 = 1.0 / (1u64 << MIN_TOTAL_BITS) as f64;
 
 /// What a sum of weights, as it was shown, divides by where the last bits of the sum are hidden; none where no vector
 /// counts.
 pub fn total_of(shown: u64) -> Option<f64> {
     let total = shown as i64 as f64 / f64::from(1 << FRACTION);
-    (total >= LEAST_TOTAL).then_some(total)
+    (total >= MIN_TOTAL).then_some(total)
 }
 
 /// The result in the clear, from the sum and the sum of weights as they were shown with all of their bits.

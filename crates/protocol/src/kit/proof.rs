@@ -8,7 +8,7 @@ use super::wire::{Opaque, PREFIX, list};
 use crate::{FaultKind, KnownServers, ServerIdentity, ServerRole};
 
 /// Certificates that a proof has at most: the server's, and those between it and the CA.
-const MOST_CERTIFICATES: usize = 4;
+const MAX_CERTIFICATES: usize = 4;
 /// Bytes of a certificate at most. Those of a CA like ours have less than 1 KiB.
 const LARGEST: usize = 16 << 10;
 
@@ -21,8 +21,8 @@ pub(crate) struct Proof {
 }
 
 impl Proof {
-    pub const MOST_BYTES: usize =
-        PREFIX + MOST_CERTIFICATES * (PREFIX + LARGEST) + PREFIX + SIGNATURE_LEN;
+    pub const MAX_BYTES: usize =
+        PREFIX + MAX_CERTIFICATES * (PREFIX + LARGEST) + PREFIX + SIGNATURE_LEN;
 
     /// That this server says `message`, for the purpose `label`.
     ///
@@ -30,9 +30,9 @@ impl Proof {
     /// [`FaultKind::Parameters`]: more certificates than a proof may have.
     pub fn by(server: &ServerIdentity, label: &str, message: &[u8]) -> Result<Self, FaultKind> {
         let count = server.chain.len();
-        if count > MOST_CERTIFICATES {
+        if count > MAX_CERTIFICATES {
             return Err(FaultKind::Parameters(format!(
-                "{count} certificates of this server, but a proof has at most {MOST_CERTIFICATES}"
+                "{count} certificates of this server, but a proof has at most {MAX_CERTIFICATES}"
             )));
         }
         Ok(Self {
@@ -59,9 +59,9 @@ impl Proof {
     ) -> Result<(), FaultKind> {
         // guard: certificates-are-counted
         let count = self.chain.len();
-        if count > MOST_CERTIFICATES {
+        if count > MAX_CERTIFICATES {
             let reason = format!(
-                "it shows {count} certificates, but a proof has at most {MOST_CERTIFICATES}"
+                "it shows {count} certificates, but a proof has at most {MAX_CERTIFICATES}"
             );
             return Err(FaultKind::Unproved { role, reason });
         }

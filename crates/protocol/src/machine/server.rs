@@ -31,7 +31,7 @@ pub struct Server {
 
 /// Refused messages of one party that are kept as faults: enough to see what it does, and no more memory
 /// however many it sends.
-const MOST_KEPT: usize = 8;
+const MAX_KEPT: usize = 8;
 
 /// What the server did with a message that it did not refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Server {
         let member = member.then_some(from);
         let kept = self.kept.entry(member).or_default();
         // guard: spam-is-not-kept
-        if *kept < MOST_KEPT && !self.faults.contains(fault) {
+        if *kept < MAX_KEPT && !self.faults.contains(fault) {
             *kept += 1;
             self.faults.push(fault.clone());
         }

@@ -6,7 +6,7 @@ use super::tile::TILE_PIECES;
 use crate::flashe::{CHECK_LEN, FlasheError};
 
 /// The most dense coordinates: each has a number of 32 bits.
-const MOST_LANES: u64 = 1 << 32;
+const MAX_LANES: u64 = 1 << 32;
 
 /// Bits of a piece of the bitmap.
 pub(super) const PIECE: usize = 64;
@@ -45,8 +45,8 @@ impl SparseMask {
 
     /// The set of no coordinate.
     pub(super) fn empty(lanes: usize) -> Result<Self, FlasheError> {
-        if lanes as u64 > MOST_LANES {
-            let largest = MOST_LANES;
+        if lanes as u64 > MAX_LANES {
+            let largest = MAX_LANES;
             return Err(FlasheError::DenseLanes { lanes, largest });
         }
         Ok(Self {

@@ -29,7 +29,7 @@ use crate::vectors::singles;
 /// What stands in the place of program and version, which matter to nobody.
 const PROGRAM: &str = "recorded";
 /// Things that may happen until the job is done.
-const MOST_STEPS: usize = 10_000;
+const MAX_STEPS: usize = 10_000;
 
 enum Event {
     ToServer(u64, Say),
@@ -78,7 +78,7 @@ impl World {
             });
             world.events.push_back(Event::Connect(number));
         }
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             match world.events.pop_front() {
                 Some(event) => world.happen(event),
                 None if world.members[world.recorded].last.is_some() => return world,

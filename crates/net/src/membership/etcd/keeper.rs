@@ -20,7 +20,7 @@ use crate::NetError;
 use crate::connect::PAUSES;
 
 /// Time for an answer to a renewal, at least.
-const LEAST_ANSWER_TIME: Duration = Duration::from_secs(2);
+const MIN_ANSWER_TIME: Duration = Duration::from_secs(2);
 
 /// Keeps the leases of one job in etcd until its manager is gone.
 pub(crate) struct Keeper {
@@ -89,7 +89,7 @@ impl Keeper {
             members: BTreeMap::new(),
             idle: Vec::new(),
             session: None,
-            answer_time: LEAST_ANSWER_TIME.max(lease / 2),
+            answer_time: MIN_ANSWER_TIME.max(lease / 2),
         };
         let session = keeper.begin().await;
         let session = session.map_err(|reason| NetError::config("membership", reason))?;

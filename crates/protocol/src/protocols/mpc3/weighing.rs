@@ -27,7 +27,7 @@ use crate::{Fault, FaultKind, Job, JobSpec, PartyId, Round, ServerIndex, SpecErr
 /// How much shorter than the longest vector a clip may be, so that weights are right to a hundredth of it.
 const SHORTEST_CLIP: f64 = 1024.0;
 /// The least clip in units of what is shared, so that rounding to whole numbers does not show.
-const LEAST_CLIP: f64 = 16.0;
+const MIN_CLIP: f64 = 16.0;
 /// Standard deviations of one component within which the noise of all three lies.
 const NOISE_ROOM: f64 = 64.0;
 /// The same for results that are compared with the rule in the clear.
@@ -382,8 +382,7 @@ impl Weighing {
             return Err(SpecError::new("tensors", what));
         }
         let (norm, longest) = (self.options.norm, self.longest());
-        let least =
-            (longest as f64 / SHORTEST_CLIP).max(LEAST_CLIP) / self.top() as f64 * self.clip;
+        let least = (longest as f64 / SHORTEST_CLIP).max(MIN_CLIP) / self.top() as f64 * self.clip;
         if norm > 0.0 && norm < least {
             let what = format!("{least} <= norm = {norm} must hold: weights are no finer");
             return Err(SpecError::new("norm", what));

@@ -64,7 +64,7 @@ impl Bounded for Opening {
     const NAME: &'static str = "opening";
 
     fn most_bytes(_parties: usize) -> usize {
-        PREFIX + KeySize::Bits3072.public_key_bytes() + PREFIX + KEY + Proof::MOST_BYTES
+        PREFIX + KeySize::Bits3072.public_key_bytes() + PREFIX + KEY + Proof::MAX_BYTES
     }
 }
 

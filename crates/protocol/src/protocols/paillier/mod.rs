@@ -45,7 +45,7 @@ use crate::kit::snapshot::Reader;
 use crate::{Job, JobSpec, Opens, Plan, ServerRole, SpecError, Who};
 
 /// Stages have numbers of one byte, and a ring has one for each party.
-const MOST_PARTIES: u32 = 250;
+const MAX_PARTIES: u32 = 250;
 
 macro_rules! ways {
     ($($table:ident, $info:ident, $way:ident, $begin:path;)+) => {
@@ -127,8 +127,8 @@ fn check(job: &Job) -> Result<(), SpecError> {
     let name = spec.protocol.name();
     let parties = spec.parties;
     // guard: a-ring-has-2-to-250-parties
-    if !(2..=MOST_PARTIES).contains(&parties) {
-        let rule = format!("2 <= parties = {parties} <= {MOST_PARTIES} for {name}");
+    if !(2..=MAX_PARTIES).contains(&parties) {
+        let rule = format!("2 <= parties = {parties} <= {MAX_PARTIES} for {name}");
         return Err(SpecError::new("parties", rule));
     }
     // guard: key-services-know-no-means

@@ -22,7 +22,7 @@ table! {
         /// Rounds that a key serves before another one is made; 0 keeps it for the job.
         key_rounds: u32 = 0;
         /// Minutes that a key serves before another one is made; 0 keeps it for the job.
-        key_minutes: f64 = 0.0, within(0.0, MOST_MINUTES);
+        key_minutes: f64 = 0.0, within(0.0, MAX_MINUTES);
         /// In which order the parties stand in the ring.
         order: RingOrder = RingOrder::Name;
         /// The host of the server that makes keys and opens sums, as in its certificate; empty where that is done in the
@@ -32,7 +32,7 @@ table! {
 }
 
 /// Ten years.
-const MOST_MINUTES: f64 = 5_256_000.0;
+const MAX_MINUTES: f64 = 5_256_000.0;
 
 choice! {
     /// Bits of the key.

@@ -34,7 +34,7 @@ const LOG2_CORRECTNESS: f64 = -20.0;
 // guard: sixteen-neighbours-are-found
 const CHEAP_NEIGHBOURS: usize = 16;
 /// Where fewer neighbours than this do not suffice, a sparse graph is not looked for.
-const MOST_NEIGHBOURS: usize = 2048;
+const MAX_NEIGHBOURS: usize = 2048;
 
 /// The graph's degree and the threshold for a roster of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +223,7 @@ impl<'a> Bounds<'a> {
         let all = self.parties - 1;
         // Harary graphs of odd degree have an even number of parties.
         let step = 1 + self.parties % 2;
-        let sparse = || (CHEAP_NEIGHBOURS..all.min(MOST_NEIGHBOURS)).step_by(step);
+        let sparse = || (CHEAP_NEIGHBOURS..all.min(MAX_NEIGHBOURS)).step_by(step);
         let safe = sparse()
             // guard: the-complete-graph-where-no-other-is-safe
             .chain([all])

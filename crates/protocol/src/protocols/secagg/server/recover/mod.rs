@@ -7,7 +7,7 @@ use blindsum_crypto::secret::Secret;
 use blindsum_sharing::{Locator, Point, Reconstructor, Share};
 use rayon::prelude::*;
 
-use self::search::{MOST_TRIES, ways_to_leave_out};
+use self::search::{MAX_TRIES, ways_to_leave_out};
 use super::Common;
 use super::masked_sum::MaskedSum;
 use crate::kit::keys::suite_of;
@@ -210,7 +210,7 @@ impl<'a> Recovery<'a> {
     }
 
     /// The same where too many are wrong for decoding: the t holders are found whose shares give what the owner
-    /// published, and of the others those that do not fit. Nobody where none are found within [`MOST_TRIES`].
+    /// published, and of the others those that do not fit. Nobody where none are found within [`MAX_TRIES`].
     fn search(
         &mut self,
         owner: PartyId,
@@ -218,7 +218,7 @@ impl<'a> Recovery<'a> {
     ) -> Result<BTreeSet<PartyId>, FaultKind> {
         let holders: Vec<PartyId> = held.keys().copied().collect();
         let spare = holders.len().saturating_sub(self.threshold());
-        for out in ways_to_leave_out(holders.len(), spare).take(MOST_TRIES) {
+        for out in ways_to_leave_out(holders.len(), spare).take(MAX_TRIES) {
             let out: BTreeSet<PartyId> = out
                 .iter()
                 .filter_map(|&at| holders.get(at))

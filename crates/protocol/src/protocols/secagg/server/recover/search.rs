@@ -1,7 +1,7 @@
 //! Which holders to leave out where decoding cannot tell: set after set, until the rest gives what the owner published.
 
 /// Sets that are tried at most: all of them in small rounds, in which a single liar may be beyond what decoding corrects.
-pub(super) const MOST_TRIES: usize = 1024;
+pub(super) const MAX_TRIES: usize = 1024;
 
 /// Every way to leave `out` of `of` positions out, in lexicographic order.
 pub(super) fn ways_to_leave_out(of: usize, out: usize) -> impl Iterator<Item = Vec<usize>> {
