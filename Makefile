@@ -183,6 +183,7 @@ cases:
 	$(PYTHON) tools/cases.py --check
 	$(PYTHON) tools/links.py
 	$(PYTHON) tools/circles.py
+	$(PYTHON) tools/objects.py
 	$(PYTHON) tools/generated.py
 
 # What benches/kernels.py asks cargo for is built before, with all cores: in a test it takes other tests' time, and a limit.

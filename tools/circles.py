@@ -76,7 +76,7 @@ def between_methods(root: Module) -> Arrows:
     """The files whose methods call methods on `self` that other files define, except of those above them."""
     of_types: dict[tuple[Module, str], list[tuple[Module, set[str], set[str]]]] = defaultdict(list)
     for module in root.everything():
-        for path, defined, called in module.methods:
+        for path, defined, called, _ in module.methods:
             if isinstance(meant := module.find(path), tuple):
                 of_types[meant].append((module, defined, called))
     found: Arrows = defaultdict(lambda: defaultdict(set))

@@ -34,8 +34,11 @@ class Module:
     globs: list[list[str]] = field(default_factory=list)
     # Paths of one name may mean what a glob lets in.
     paths: list[list[str]] = field(default_factory=list)
+    # The number of fields of each struct with names for them.
+    fields: dict[str, int] = field(default_factory=dict)
     # Of each `impl`: the path of its type, the methods that it defines, and those that it calls on itself.
-    methods: list[tuple[list[str], set[str], set[str]]] = field(default_factory=list)
+    # Then whether a trait asks for them.
+    methods: list[tuple[list[str], set[str], set[str], bool]] = field(default_factory=list)
 
     def everything(self) -> Iterator[Module]:
         """It and all below it."""
@@ -131,6 +134,8 @@ def read(words: list[str], module: Module, folder: Path) -> None:
         else:
             if depth == 0 and word == "impl":
                 note_methods(words, at + 1, module)
+            if depth == 0 and word == "struct":
+                note_fields(words, at + 1, module)
             depth += (word in BRACKETS) - (word in BRACKETS.values())
             if depth == 0 and ITEM.fullmatch(word):
                 module.items.add(after[1] if after[0] == "!" else after[0])
@@ -170,7 +175,24 @@ def note_methods(words: list[str], at: int, module: Module) -> None:
                 depth += (words[place] in BRACKETS) - (words[place] in BRACKETS.values())
         place += 1
     if path:
-        module.methods.append((path, defined, called))
+        module.methods.append((path, defined, called, bool(fors)))
+
+
+def note_fields(words: list[str], at: int, module: Module) -> None:
+    """Note how many fields the struct has whose name stands here, if they have names."""
+    start = next(place for place in range(at, len(words)) if words[place] in ("{", ";", "("))
+    if words[start] != "{":
+        return
+    count, depth, place, end = 0, 0, start + 1, closed(words, start)
+    while place < end:
+        word = words[place]
+        if depth == 0 and word == "#":
+            place = end_of_attribute(words, place + 1)
+        elif depth == 0 and word == ":" and NAME.fullmatch(words[place - 1]):
+            count += 1
+        depth += (word in BRACKETS) - (word in BRACKETS.values())
+        place += 1
+    module.fields[words[at]] = count
 
 
 def after_generics(words: list[str], at: int) -> int:
