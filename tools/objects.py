@@ -34,7 +34,6 @@ LARGE = {
         "report::RoundReport": (17, 40),
     },
     "net": {
-        "party::driver::Driver": (19, 40),
         # What people write.
         "coordinator::file::ConfigFile": (26, 40),
         "limits::Limits": (17, 40),

@@ -1,22 +1,18 @@
 //! The connection of a party: it is made, kept, and made again. What is sent over it is decided by its machine: the
 //! driver hands in what has come, and carries out what the party asks for.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use blindsum_job::foreign;
-use blindsum_job::party::{
-    Departure, Effect, Input, LinkId, Mark, Over, RENEWED, RoundResult, Say, Told,
-};
-use blindsum_protocol::Job;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use blindsum_job::party::{Departure, Effect, Input, LinkId, Mark, Say, Told};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
-use tracing::{debug, info, warn};
+use tracing::info;
 
+use super::PartyConfig;
+use super::attempts::Attempts;
+use super::caller::Caller;
 use super::uploads::Uploads;
-use super::{Holding, Notice, PartyConfig, RoundHandle};
-use crate::connect::{CONNECT_TIME, ConnectError, Connected, PAUSES, Target};
+use crate::connect::{CONNECT_TIME, ConnectError, Connected, Target};
 use crate::conversation::{Conversation, Silence};
 use crate::drive::Drive;
 use crate::outbox::{Content, Outbox, Queued};
@@ -42,28 +38,12 @@ pub(super) struct Driver {
     pub identity: OwnIdentity,
     pub target: Target,
     pub uploads: Uploads,
-    pub commands: UnboundedSender<Input>,
     pub received: UnboundedReceiver<Input>,
-    pub notices: Sender<Notice>,
+    pub caller: Caller,
+    pub attempts: Attempts,
     pub link: LinkId,
-    /// The job, once it is known: the address and the certificates are right then.
-    pub job: Option<Arc<Job>>,
-    /// Whether the coordinator has welcomed the party over this connection.
-    pub welcomed: bool,
-    /// Whether the coordinator has asked over this connection to come again with a token, and whether the one before
-    /// ended so.
-    pub asked_now: bool,
-    pub asked_again: bool,
-    /// Why there is no connection, as the log has said since there was one.
-    pub told_lost: Option<String>,
     /// The connection, while there is one.
     pub outbox: Option<Outbox<PartyFrame>>,
-    /// Where the caller hears what became of its round.
-    pub results: Option<(u64, Sender<Result<RoundResult, NetError>>)>,
-    /// Where the caller sees why operators let no round begin.
-    pub holding: Holding,
-    /// Why the coordinator says that the job has failed, since it last let the party in.
-    pub failed: Option<String>,
     /// Why the party gave up, where that was not its own doing.
     pub gave_up: Option<NetError>,
 }
@@ -84,9 +64,7 @@ impl Driver {
     /// Connects, and again where a connection is lost; gives why that cannot be done any more, where the party's part
     /// in the job is not over.
     async fn connect_and_keep(&mut self) -> Option<NetError> {
-        let give_up = seconds(self.config.give_up_after);
-        let time = CONNECT_TIME.min(give_up);
-        let (mut until, mut pause) = (Instant::now() + give_up, PAUSES.0);
+        let time = CONNECT_TIME.min(seconds(self.config.give_up_after));
         loop {
             if self.wait(Instant::now()).await {
                 return None;
@@ -100,10 +78,7 @@ impl Driver {
                 Err(error) => self.no_connection(error),
             };
             self.outbox = None;
-            if std::mem::take(&mut self.welcomed) {
-                (until, pause) = (Instant::now() + give_up, PAUSES.0);
-                self.told_lost = None;
-            }
+            self.attempts.ended();
             let reason = match ended {
                 Ended::Lost(reason) => reason,
                 Ended::Over => return None,
@@ -111,38 +86,21 @@ impl Driver {
             };
             let lost = Input::Lost(self.link, reason.clone());
             self.drive.handle(lost);
-            // guard: trouble-that-stays-is-given-up
-            if Instant::now() >= until {
-                return Some(NetError::Unreachable {
-                    url: self.target.url().into(),
-                    seconds: self.config.give_up_after,
-                    reason: match self.failed.take() {
-                        Some(failed) if failed != reason => {
-                            format!("{reason}; before that: {failed}")
-                        }
-                        _ => reason,
-                    },
-                });
+            match self.attempts.again(&self.identity.name, reason) {
+                Ok(None) => {}
+                Ok(Some(pause)) => {
+                    if self.wait(Instant::now() + pause).await {
+                        return None;
+                    }
+                }
+                Err(reason) => {
+                    return Some(NetError::Unreachable {
+                        url: self.target.url().into(),
+                        seconds: self.config.give_up_after,
+                        reason,
+                    });
+                }
             }
-            let asked_before = self.asked_again;
-            self.asked_again = std::mem::take(&mut self.asked_now);
-            if self.asked_again && !asked_before {
-                // So begins every process of a party that was here before: it comes at once, with the token.
-                debug!(party = %self.identity.name, %reason, "connecting again, as the coordinator asks");
-                continue;
-            } else if reason == RENEWED {
-                info!(party = %self.identity.name, "{reason}");
-            } else if self.told_lost.as_ref() != Some(&reason) {
-                self.told_lost = Some(reason.clone());
-                let seconds = self.config.give_up_after;
-                warn!(party = %self.identity.name, %reason, seconds, "no connection; trying again");
-            } else {
-                debug!(party = %self.identity.name, %reason, pause, "no connection yet");
-            }
-            if self.wait(Instant::now() + seconds(pause)).await {
-                return None;
-            }
-            pause = (pause * 2.0).min(PAUSES.1);
         }
     }
 
@@ -151,13 +109,13 @@ impl Driver {
     fn no_connection(&self, error: ConnectError) -> Ended {
         match error {
             // guard: lasting-trouble-ends-a-newcomer, passing-trouble-is-waited-out
-            ConnectError::Never(error) if self.job.is_none() => Ended::Never(error),
+            ConnectError::Never(error) if !self.caller.has_joined() => Ended::Never(error),
             ConnectError::Never(error) => Ended::Lost(error.to_string()),
             ConnectError::OutOfTime(error) => match self.identity.own_time() {
                 // One of the two clocks is wrong, and may be right again soon.
                 // guard: a-party-that-tls-refused-for-its-time-comes-again
                 Ok(times) => Ended::Lost(format!("{times}; {error}")),
-                Err(_) if self.job.is_none() => Ended::Never(error),
+                Err(_) if !self.caller.has_joined() => Ended::Never(error),
                 Err(own) => Ended::Lost(format!("{error}; {own}")),
             },
             ConnectError::Later(reason) => Ended::Lost(reason),
@@ -197,9 +155,8 @@ impl Driver {
             Ok(begun) => begun,
             Err(error) => return self.no_connection(error),
         };
-        self.welcomed = matches!(first.frame, Some(Frame::Welcome(_)));
-        if self.welcomed {
-            self.failed = None;
+        if matches!(first.frame, Some(Frame::Welcome(_))) {
+            self.attempts.welcomed();
         }
         self.frame(first);
         let ended = loop {
@@ -248,13 +205,13 @@ impl Driver {
     fn frame(&mut self, mut frame: CoordinatorFrame) {
         if let Some(Frame::Refused(refused)) = &mut frame.frame {
             self.identity.compare_clocks(refused);
-            match refused.code() {
-                RefusalCode::RefusalCertificate | RefusalCode::RefusalOutOfTime => {
-                    self.heed_newer()
-                }
-                RefusalCode::RefusalComeAgain => self.asked_now = true,
-                RefusalCode::RefusalJobFailed => self.failed = Some(foreign(&refused.reason)),
-                _ => {}
+            self.attempts.refused(refused);
+            let is_of_certificate = matches!(
+                refused.code(),
+                RefusalCode::RefusalCertificate | RefusalCode::RefusalOutOfTime
+            );
+            if is_of_certificate {
+                self.heed_newer();
             }
         }
         self.drive.handle(Input::Frame(self.link, frame));
@@ -296,62 +253,18 @@ impl Driver {
                 // That one has ended already.
                 Effect::Reconnect(..) => {}
                 Effect::Tell(Told::Over(over)) => {
-                    self.over(over);
+                    self.caller.over(over, self.gave_up.take());
                     ended = Some(Ended::Over);
                 }
-                Effect::Tell(told) => self.tell(told),
+                Effect::Tell(told) => {
+                    if let Told::Ended(round, _) = &told {
+                        self.uploads.end(*round);
+                    }
+                    self.caller.tell(told);
+                }
             }
         }
         ended
-    }
-
-    fn tell(&mut self, told: Told) {
-        let notice = match told {
-            Told::Joined(job) => {
-                self.job = Some(job.clone());
-                Notice::Joined(job)
-            }
-            Told::Round(begun) => {
-                // It is known before any round begins.
-                let Some(job) = self.job.clone() else { return };
-                let (sender, results) = channel();
-                self.results = Some((begun.number, sender));
-                let handle = RoundHandle::new(begun, job, self.commands.clone(), results);
-                Notice::Round(Box::new(handle))
-            }
-            Told::Refused(error) => Notice::Refused(error.into()),
-            Told::Ended(round, result) => {
-                self.uploads.end(round);
-                let of_round = |(number, _): &mut (u64, _)| *number == round;
-                if let Some((_, results)) = self.results.take_if(of_round) {
-                    let _ = results.send(result.map(|result| *result).map_err(NetError::from));
-                }
-                return;
-            }
-            Told::Held(reason) => match self.holding.set(reason) {
-                true => Notice::Held,
-                false => return,
-            },
-            Told::Dropped(error) => {
-                debug!(%error, "an update was dropped");
-                return;
-            }
-            Told::Over(_) => return,
-        };
-        let _ = self.notices.send(notice);
-    }
-
-    fn over(&mut self, over: Over) {
-        self.holding.set(String::new());
-        let notice = match over {
-            Over::Left => return,
-            Over::JobDone { model, reason } => Notice::JobDone(model, reason),
-            Over::Failed(error) => {
-                let own = self.gave_up.take();
-                Notice::Failed(own.unwrap_or(error.into()))
-            }
-        };
-        let _ = self.notices.send(notice);
     }
 }
 

@@ -21,6 +21,8 @@
 //! # Ok(()) }
 //! ```
 
+mod attempts;
+mod caller;
 mod config;
 mod driver;
 mod holding;
@@ -51,6 +53,8 @@ use crate::drive::Drive;
 use crate::system::{Clock, entropy};
 use crate::tls::{OwnIdentity, Reload};
 use crate::{JobError, Model, NetError, Room, Task, seconds};
+use attempts::Attempts;
+use caller::Caller;
 pub use config::{MASK_MEMORY, PartyConfig};
 use driver::Driver;
 pub(crate) use driver::queued;
@@ -164,23 +168,15 @@ impl Party {
                 clock,
                 identity.name.clone(),
             ),
+            attempts: Attempts::new(config.give_up_after),
             config,
             identity,
             target,
             uploads,
-            commands: commands.clone(),
             received,
-            notices: sender,
+            caller: Caller::new(sender, commands.clone(), holding.clone()),
             link: LinkId::default(),
-            job: None,
-            welcomed: false,
-            asked_now: false,
-            asked_again: false,
-            told_lost: None,
             outbox: None,
-            results: None,
-            holding: holding.clone(),
-            failed: None,
             gave_up: None,
         };
         let (ends, ended) = channel::<()>();
