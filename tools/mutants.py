@@ -50,13 +50,13 @@ OVERDUE = re.compile(r"^test_rust: \S+: over the limit of \d+ s: (.+)$", re.MULT
 CRASHED = re.compile(r"^test_rust: .+: ended by |^test_rust: .+: no test is said to be slow", re.MULTILINE)
 # Seconds for a test: fewer than in `make test`, since some mutants make it wait for ever.
 LIMIT = "120"
-GUARD = re.compile(r"^[ \t]*(?://|#) guard: (.+)$", re.MULTILINE)
+GUARD = re.compile(r"^[ \t]*(?://|#|--) guard: (.+)$", re.MULTILINE)
 SOURCES = ("crates/**/*.rs", "python/blindsum/**/*.py", "proto/*.proto")
 # Lines from the name of a defence to the text that is taken out.
 REACH = 12
 TOKEN = re.compile(r"\w+|[^\w\s]")
 # What may be between two words: white space, and guards.
-BETWEEN = r"(?:\s|(?://|#) guard: [^\n]*\n)*"
+BETWEEN = r"(?:\s|(?://|#|--) guard: [^\n]*\n)*"
 WORD = re.compile(r"\w")
 FUNCTION = re.compile(r"^\s*(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?(?:fn|def) (\w+)")
 

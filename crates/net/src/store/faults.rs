@@ -56,7 +56,7 @@ pub(super) fn put(t: &Transaction<'_>, job: &str, fault: &ShownFault) -> rusqlit
 /// Removes the oldest of a kind by whom the most are kept.
 const FORGET: &str = "
 WITH of_kind AS (
-    // guard: claims-push-out-no-evidence
+    -- guard: claims-push-out-no-evidence
     SELECT id, coalesce(accuser, culprit) AS author FROM faults WHERE job = ?1 AND (accuser IS NOT NULL) = ?2
 ), counts AS (
     SELECT author, count(*) AS kept FROM of_kind GROUP BY author
