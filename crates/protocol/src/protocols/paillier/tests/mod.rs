@@ -7,7 +7,7 @@ mod reading;
 
 use blindsum_crypto::kex::{KeyPair, Suite};
 use blindsum_crypto::secret::Secret;
-use rand_core::{CryptoRng, SeedableRng};
+use rand_core::CryptoRng;
 
 use super::cipher::Sum;
 use super::circle::{Circle, Line};
@@ -30,7 +30,6 @@ const NAMES: [ProtocolName; 3] = [
 ];
 
 fn job(name: ProtocolName, parties: u32, dim: u64) -> JobSpec {
-    crate::share_paillier_keys(|| Box::new(rand_chacha::ChaCha20Rng::seed_from_u64(1)));
     JobSpec {
         protocol: name.into(),
         parties,
