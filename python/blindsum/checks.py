@@ -7,12 +7,14 @@ import numbers
 import operator
 import os
 import pathlib
+from decimal import Decimal
 
 from blindsum.errors import ConfigError, IdentityError, InputError, SpecError, StoreError
 from blindsum.spec import JobSpec
 
 SEEDS = 2**64 - 1
 PARTIES = 2**32 - 1
+MAX_WEIGHT = 2**32 - 1
 ROUNDS = 2**32 - 1
 THREADS = 1024
 MAX_LIMIT = 2**64
@@ -34,15 +36,26 @@ def whole_number(value: object) -> int | None:
 
 
 def count(value: object) -> int | None:
-    """The value as an ``int``, also where it is a float without a fraction; ``None`` where it is none."""
+    """The value as an ``int``, also where it is a float without a fraction; ``None`` where it is none.
+
+    An array or tensor of one number without a shape is that number.
+    """
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
     whole = whole_number(value)
-    if whole is None and isinstance(value, numbers.Real) and not isinstance(value, bool):
+    if whole is None and isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool):
         try:
             found = math.floor(value)
         except (ValueError, OverflowError):  # NaN, infinities
             return None
         return int(found) if found == value else None
     return whole
+
+
+def in_words(value: object) -> str:
+    """A value for an error. Python writes no number of some thousand digits."""
+    is_long = isinstance(value, int) and value.bit_length() > 256
+    return f"a number of {value.bit_length()} bits" if is_long else repr(value)  # type: ignore[attr-defined]
 
 
 def setting(field: str, value: object, least: int, most: int) -> int:
@@ -298,12 +311,14 @@ def weight(
     whole = count(value)
     if whole is not None and 1 <= whole <= most:
         return whole
-    advice = "; give the number of examples, as len(data)" if whole is None else ""
+    is_count = whole is not None and 0 <= whole <= MAX_WEIGHT
+    advice = "" if is_count else "; give the number of examples, as len(data)"
     if whole == 0 and sits_out:
         advice = f"; {sits_out}"
-    if whole is not None and whole > most:
+    if whole is not None and most < whole <= MAX_WEIGHT:
         advice = _weight_advice(whole, spec)
-    raise InputError(f"{name}: {value!r} must be a whole number from 1 to max_weight = {most}{advice}")
+    rule = f"must be a whole number from 1 to max_weight = {most}"
+    raise InputError(f"{name}: {in_words(value)} {rule}{advice}")
 
 
 def _weight_advice(weight: int, spec: JobSpec) -> str:

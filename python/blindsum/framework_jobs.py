@@ -13,6 +13,9 @@ from blindsum.tables import Metric
 MIN_PARTIES = 3
 """Fewest parties of a sum: in a sum of two each learns the other's update."""
 
+MANY = 100
+"""Parties with which every protocol works."""
+
 
 def smallest_sum(protocol: str, adversary: str, corrupt: float, parties: int) -> int:
     """The smallest sum that policies accept by default, for a round of so many parties."""

@@ -321,6 +321,10 @@ Step = tuple[int, bytes | None]
 """A tag, and the hash of what the step is about."""
 
 
+MAX_DEPTH = 32
+"""Lists within lists in what a step is about."""
+
+
 def as_step(tag: object, about: object) -> Step | None:
     """The tag of a round with what it is about, checked; ``None`` where there is none.
 
@@ -356,7 +360,10 @@ def hash_of(about: object) -> bytes:
     return found.digest()
 
 
-def _contents(about: object) -> Iterator[tuple[bytes, bytes | bytearray]]:
+def _contents(about: object, depth: int = 0) -> Iterator[tuple[bytes, bytes | bytearray]]:
+    if depth > MAX_DEPTH:
+        rule = f"has lists within lists, more than {MAX_DEPTH} deep: give a flat list"
+        raise ConfigError("about", rule)
     match about:
         case str():
             try:
@@ -367,7 +374,7 @@ def _contents(about: object) -> Iterator[tuple[bytes, bytes | bytearray]]:
         case list() | tuple():
             yield b"list", len(about).to_bytes(8, "big")
             for one in about:
-                yield from _contents(one)
+                yield from _contents(one, depth + 1)
         case bytes() | bytearray():
             yield f"|u1({len(about)},)".encode(), about
         case _:
@@ -378,6 +385,9 @@ def _array(about: object) -> tuple[bytes, bytes]:
     """The element type with the shape of an array, and its values."""
     import numpy as np
 
+    if isinstance(about, np.ma.MaskedArray):
+        rule = "has an array with a mask, whose hidden values would count: give its data and its mask"
+        raise ConfigError("about", rule)
     try:
         view = about if hasattr(about, "__array__") else memoryview(about)  # type: ignore[arg-type]
         found = np.asarray(view)
@@ -389,8 +399,8 @@ def _array(about: object) -> tuple[bytes, bytes]:
     kind, longest = found.dtype.kind, {"f": 8, "c": 16}
     if kind not in "biufcmMSU" or found.dtype.itemsize > longest.get(kind, found.dtype.itemsize):
         rule = (
-            f"has an array of {found.dtype.type.__name__}, whose bytes are not the same on every machine: "
-            "give an array of numbers or texts, such as float64"
+            f"has an array of {found.dtype.name}, which NumPy has no name for that is the same on every "
+            "machine: give an array of numbers or texts, such as float64, or the bytes of this one"
         )
         raise ConfigError("about", rule)
     little = found.astype(found.dtype.newbyteorder("<"), copy=False)

@@ -38,7 +38,7 @@ def simulate(
     spec: JobSpec,
     updates: Sequence[object] | NDArray[Any] | None = None,
     *,
-    weights: Sequence[int] | None = None,
+    weights: Sequence[float] | None = None,
     metrics: Sequence[Mapping[str, float | None] | None] | None = None,
     drop: float = 0.0,
     drop_at: DropAt = (),
@@ -179,9 +179,16 @@ def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Ve
     return [as_vector(row, spec.dim, name) for name, row in named]
 
 
-def _weights(spec: JobSpec, weights: Sequence[int], parties: int) -> list[int]:
+LEFT_OUT = "leave this party and its update out"
+"""What to do with a party of weight 0."""
+
+
+def _weights(spec: JobSpec, weights: Sequence[float], parties: int) -> list[int]:
     given = in_order("weights", weights, "one whole number per party")
-    whole = [checks.weight(f"weights[{place}]", weight, spec) for place, weight in enumerate(given)]
+    whole = [
+        checks.weight(f"weights[{place}]", weight, spec, sits_out=LEFT_OUT)
+        for place, weight in enumerate(given)
+    ]
     if len(whole) != parties:
         raise InputError(f"weights: {len(whole)} given, but there are {parties} updates; give one for each")
     return whole

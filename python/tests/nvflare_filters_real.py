@@ -24,6 +24,13 @@ def with_entry(name, value):
     return result
 
 
+def nested(depth):
+    found = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
 def with_header(name, value):
     result = metrics()
     result.set_header(name, value)
@@ -32,6 +39,7 @@ def with_header(name, value):
 
 def test_metrics_may_leave():
     assert _arrays_of(metrics(note="fold 3")) is None
+    assert _arrays_of(metrics(passed=True, confusion=[[5, 1], [0, 4]], best=None, step=10**12)) is None
     assert _arrays_of(Shareable()) is None
 
 
@@ -48,6 +56,13 @@ def test_metrics_may_leave():
         DXO(DataKind.WEIGHTS, data={"w": np.zeros(3)}).to_shareable(),
         DXO(DataKind.WEIGHTS, data={}, meta={"model": np.zeros(3)}).to_shareable(),
         Shareable({"anything": np.zeros(3)}),
+        metrics(correct=[True, False] * 50),
+        metrics(correct=[None, True] * 50),
+        metrics(notes=["short"] * 100),
+        metrics(notes=["x" * 1000] * 20),
+        metrics(**{f"{n}" + "x" * 1000: 1 for n in range(20)}),
+        metrics(step=1 << 1_000_000),
+        metrics(model=nested(2000)),
     ],
 )
 def test_nothing_that_could_be_a_model_leaves_as_it_is(result):

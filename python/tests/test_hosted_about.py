@@ -67,6 +67,13 @@ def test_hashes_stay_what_they_are():
     assert found == whole.digest()
 
 
+def deep(lists):
+    found = []
+    for _ in range(lists):
+        found = [found]
+    return found
+
+
 @pytest.mark.parametrize(
     ("about", "said"),
     [
@@ -76,6 +83,8 @@ def test_hashes_stay_what_they_are():
         (np.zeros(2, np.longdouble), "longdouble|float128"),
         ("half \ud800", "half a character at 5"),
         (["lr", "\ud800"], "half a character at 0"),
+        (np.ma.array([1.0, 2.0], mask=[True, False]), "an array with a mask"),
+        (deep(40), "more than 32 deep"),
         (3, "not a int"),
         (None, "not a NoneType"),
     ],

@@ -112,6 +112,8 @@ def test_a_site_has_its_settings_from_its_own_file(tmp_path):
         ({"policy": {"min_honest": "four"}}, "policy.min_honest"),
         ({"policy": {"min_cohort_change": 2}}, "state"),
         ({"listen": 9443}, "listen"),
+        ({"unbound": True}, "unbound"),
+        ({"url": "http://agg:9443", "job": "tumour"}, "url"),
     ],
 )
 def test_an_error_names_the_key_and_the_file(tmp_path, content, field):
@@ -121,7 +123,7 @@ def test_an_error_names_the_key_and_the_file(tmp_path, content, field):
     assert f"set it in {tmp_path / 'blindsum.json'}" in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '"a"'])
+@pytest.mark.parametrize("text", ["[]", "{", '"a"', '{"ca": "/a", "ca": "/b"}', "[" * 100_000])
 def test_a_file_that_is_no_object_is_refused(tmp_path, text):
     with pytest.raises(bs.ConfigError, match=r"blindsum\.json"):
         read(tmp_path, text)
@@ -279,3 +281,15 @@ def test_metrics_that_the_job_does_not_declare_stay_and_are_named(caplog):
     for wrong in (float("nan"), "low", True, None):
         with pytest.raises(bs.InputError, match="loss"):
             metrics_of({"loss": wrong}, ["loss"])
+
+
+def test_settings_are_not_refused_for_a_number_of_sites_that_nobody_knows():
+    for fields in ({"min_parties": 11}, {"min_parties": 500}, {"corrupt": 0.49}):
+        job_settings(**fields).check()
+    assert job_settings(min_parties=11).spec("tumour", 5, 12).min_parties == 11
+    with pytest.raises(bs.ConfigError, match="min_parties: is 11 and must be at most parties = 4") as caught:
+        job_settings(min_parties=11).spec("tumour", 5, 4)
+    assert caught.value.field == "min_parties"
+    for fields in ({"bits": 99}, {"protocol": "flashe", "min_parties": 11}, {"min_parties": "many"}):
+        with pytest.raises(bs.ConfigError):
+            job_settings(**fields).check()

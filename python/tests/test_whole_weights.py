@@ -1,5 +1,6 @@
 """Weights: whole numbers of any type, floats among them, at every door."""
 
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +13,14 @@ from blindsum.nvflare import params
 from blindsum.training.contribution import Contribution, contribution
 
 SPEC = bs.JobSpec(protocol="plain", parties=3, dim=2, encoding=bs.Quantised(max_weight=1000))
-WHOLE = (300, 300.0, np.float32(300), np.float64(300), np.int16(300), Fraction(300))
-WRONG = (300.5, np.float32(0.5), float("nan"), float("inf"), True, "300", [300])
+WHOLE = (
+    *(300, 300.0, np.float32(300), np.float64(300), np.int16(300), Fraction(300)),
+    *(np.array(300), np.array(300.0), Decimal(300)),
+)
+WRONG = (
+    *(300.5, np.float32(0.5), float("nan"), float("inf"), True, "300", [300]),
+    *(np.array(300.5), np.array([300]), np.True_, Decimal("300.5"), Decimal("NaN"), 2**32, -1),
+)
 
 
 @pytest.mark.parametrize("weight", WHOLE, ids=repr)
@@ -38,6 +45,16 @@ def test_what_is_no_whole_number_is_refused_with_what_to_do(weight):
         assert text.startswith(f"{name}{weight!r} ")
         assert "whole number" in text
         assert "number of examples" in text
+
+
+def test_a_number_that_python_does_not_write_is_refused_by_its_size():
+    for refuse in (
+        lambda: checks.weight("weight", 10**5000, SPEC),
+        lambda: records.weight_of({"n": 10**5000}, "n"),
+        lambda: params.weight_of({params.STEPS: 10**5000}),
+    ):
+        with pytest.raises(bs.InputError, match=r"a number of 16610 bits .* whole number"):
+            refuse()
 
 
 def test_a_weight_may_be_a_float_in_a_session(place, partner):

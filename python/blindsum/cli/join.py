@@ -108,6 +108,11 @@ RECIPES = {
 """Jobs that the default policy refuses, and what takes them."""
 
 
+def number(text: str) -> float:
+    """A number as it is written: 300, or 300.0."""
+    return float(text) if set(text) & set(".eEnN") else int(text)
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Take part in a job: your function trains, and nobody sees its result."
@@ -129,7 +134,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--crl", type=named, metavar="FILE", help="the CA's revocation list")
     parser.add_argument("--train", required=True, metavar="MODULE:FUNCTION", help="the training step")
     parser.add_argument(
-        "--weight", type=int, metavar="N", help="weight of updates that come without one (default: 1)"
+        "--weight", type=number, metavar="N", help="weight of updates that come without one (default: 1)"
     )
     parser.add_argument("--server-name", metavar="NAME", help="name in the coordinator's certificate")
     parser.add_argument("--state-dir", type=named, metavar="DIR", help="remember the round under way there")

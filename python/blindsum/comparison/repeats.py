@@ -110,7 +110,7 @@ def simulate_again(
     row: int | None = None,
     *,
     updates: Sequence[object] | NDArray[Any] | None = None,
-    weights: Sequence[int] | None = None,
+    weights: Sequence[float] | None = None,
     threads: int = 1,
     progress: OnProgress | None = None,
 ) -> Repetition:
@@ -182,7 +182,7 @@ def _report_again(
     before: Mapping[str, Any],
     file: Path,
     updates: Sequence[object] | NDArray[Any] | None,
-    weights: Sequence[int] | None,
+    weights: Sequence[float] | None,
     threads: int,
     progress: OnProgress | None,
 ) -> Repetition:

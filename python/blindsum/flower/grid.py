@@ -27,9 +27,10 @@ from blindsum.flower.records import (
 from blindsum.flower.refusals import foreign
 from blindsum.flower.replies import MAX_KNOWN, NodeReply, agreeing, all_refused, clean, read, refuse
 from blindsum.flower.sent import configuration, is_train, with_record
-from blindsum.flower.settings import MANY, RunSettings, check_early, check_job, check_nodes
+from blindsum.flower.settings import RunSettings, check_early, check_job, check_nodes
 from blindsum.flower.standing import StandingRounds
 from blindsum.flower.texts import DIRECT, ENROL, MEAN, MESSAGES, SIMULATION, logger, warn_once
+from blindsum.framework_jobs import MANY
 from blindsum.spec import JobSpec
 
 TOKEN = 12

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum.arrays import Vector
-from blindsum.checks import count
+from blindsum.checks import MAX_WEIGHT, count, in_words
 from blindsum.errors import InputError
 from blindsum.named_arrays import NamedArrays, Part, dtype_name, values_of
 
@@ -101,8 +101,10 @@ def weight_of(metrics: Mapping[str, object], key: str) -> int:
     """
     value = metrics.get(key)
     whole = count(value)
-    if whole is None or whole < 0:
-        shown = "is missing" if value is None else f"{value!r} is no whole number of 0 or more"
+    if whole is None or not 0 <= whole <= MAX_WEIGHT:
+        shown = (
+            "is missing" if value is None else f"{in_words(value)} is no whole number from 0 to {MAX_WEIGHT}"
+        )
         raise InputError(
             f"metrics[{key!r}]: {shown}; reply with the number of examples, e.g. "
             f"MetricRecord({{{key!r}: len(trainset)}})"

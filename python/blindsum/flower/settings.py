@@ -17,7 +17,7 @@ from blindsum import checks
 from blindsum.errors import ConfigError
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.texts import MEAN, ONE, POLICY, PREFIX, run_key
-from blindsum.framework_jobs import MIN_PARTIES, errors_of_settings, metrics_from, smallest_sum
+from blindsum.framework_jobs import MANY, MIN_PARTIES, errors_of_settings, metrics_from, smallest_sum
 from blindsum.options import Quantised
 from blindsum.policy import Policy
 from blindsum.spec import JobSpec
@@ -31,9 +31,6 @@ ARRAYS = "blindsum-policy-arrays"
 
 REPEATS = "blindsum-policy-repeats"
 """Lets the node give updates of one model to several cohorts (:mod:`blindsum.flower.trained`)."""
-
-MANY = 100
-"""Nodes with which every protocol works."""
 
 SERVERS = "blindsum-servers"
 """The servers of a job that computes on several."""

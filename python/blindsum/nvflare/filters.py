@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,16 @@ DONE = "__blindsum_done__"
 
 ROUNDS = (AppConstants.START_ROUND, AppConstants.CURRENT_ROUND, AppConstants.NUM_ROUNDS)
 
-MAX_NUMBERS = 64
-"""Numbers that a result may have that is no update; metrics are a few."""
+MAX_BITS = 64
+"""Bits of a whole number in a result that is no update."""
 
-MAX_TEXT = 1024
-"""Characters of a text in such a result."""
+MOST = {
+    "numbers and texts": 64,
+    "characters in texts": 1024,
+    "characters in names": 4096,
+    "lists and dictionaries": 256,
+}
+"""How much such a result may have in all; metrics are a few."""
 
 WEIGHTS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 
@@ -223,33 +228,38 @@ def _arrays_of(result: Shareable) -> str | None:
     else:
         if dxo.data_kind != DataKind.METRICS and dxo.data:
             return f"{dxo.data_kind}"
-    count = 0
     # Headers are of NVFlare, and of whoever computes the result.
-    for value in _leaves(dict(result)):
-        if isinstance(value, str):
-            if len(value) > MAX_TEXT:
-                return f"a text of {len(value)} characters"
-        elif value is None or isinstance(value, bool | np.bool_):
-            pass
-        elif isinstance(value, int | float | np.number):
-            count += 1
-        else:
-            return f"a {type(value).__module__}.{type(value).__name__} among its entries"
-    return f"{count} numbers" if count > MAX_NUMBERS else None
+    return _too_much(dict(result))
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    """The values within dictionaries and lists; names are values, too."""
-    match value:
-        case Mapping():
-            yield from value.keys()
-            for one in value.values():
-                yield from _leaves(one)
-        case list() | tuple() | set():
-            for one in value:
-                yield from _leaves(one)
-        case _:
-            yield value
+def _too_much(content: object) -> str | None:
+    """What a content has beyond some metrics and a note, in words; ``None`` where there is nothing."""
+    count = dict.fromkeys(MOST, 0)
+    ahead = [content]
+    while ahead:
+        value = ahead.pop()
+        match value:
+            case Mapping():
+                count["lists and dictionaries"] += 1
+                count["characters in names"] += sum(len(name) for name in value if isinstance(name, str))
+                ahead += [name for name in value if not isinstance(name, str)]
+                ahead += value.values()
+            case list() | tuple() | set():
+                count["lists and dictionaries"] += 1
+                ahead += value
+            case str():
+                count["numbers and texts"] += 1
+                count["characters in texts"] += len(value)
+            case int() if value.bit_length() > MAX_BITS:
+                return f"a number of {value.bit_length()} bits"
+            case None | bool() | np.bool_() | int() | float() | np.number():
+                count["numbers and texts"] += 1
+            case _:
+                return f"a {type(value).__module__}.{type(value).__name__} among its entries"
+        for what, most in MOST.items():
+            if count[what] > most:
+                return f"more than {most} {what}"
+    return None
 
 
 def _summed(result: Shareable, part: SitePart) -> Shareable:

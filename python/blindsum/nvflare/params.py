@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum.arrays import Vector
-from blindsum.checks import count
+from blindsum.checks import MAX_WEIGHT, count, in_words
 from blindsum.errors import ConfigError, InputError
 from blindsum.named_arrays import NamedArrays, Part, dtype_name, values_of
 from blindsum.nvflare.texts import RECORD
@@ -160,10 +160,10 @@ def weight_of(meta: Mapping[str, Any], most: int | None = None) -> int:
         warn_once("weight", "results have no %s: each site weighs 1; give it in the model's meta", STEPS)
         return 1
     whole = count(value)
-    if whole is None or whole < 0:
+    if whole is None or not 0 <= whole <= MAX_WEIGHT:
         raise InputError(
-            f"meta[{STEPS!r}]: {value!r} is no whole number of 0 or more; give the number of examples or "
-            f"steps, e.g. FLModel(…, meta={{{STEPS!r}: len(trainset)}})"
+            f"meta[{STEPS!r}]: {in_words(value)} is no whole number from 0 to {MAX_WEIGHT}; give the number "
+            f"of examples or steps, e.g. FLModel(…, meta={{{STEPS!r}: len(trainset)}})"
         )
     if most is not None and whole > most:
         raise InputError(

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from blindsum import checks
 from blindsum.coordinator import Coordinator
 from blindsum.errors import ConfigError, RoundLost, SessionClosedError
-from blindsum.framework_jobs import MIN_PARTIES, errors_of_settings, metrics_from, smallest_sum
+from blindsum.framework_jobs import MANY, MIN_PARTIES, errors_of_settings, metrics_from, smallest_sum
 from blindsum.hosted import HostedResult, PendingRound
 from blindsum.nvflare.settings import SiteSettings
 from blindsum.nvflare.sites import LATE, RELEASE, hides_sum
@@ -50,7 +51,14 @@ class JobSettings:
         blindsum.ConfigError
             A rule is broken; ``field`` names the setting.
         """
-        spec = self.spec("nvflare", 1, 10)
+        least = checks.whole_number(self.min_parties)
+        try:
+            self.spec("nvflare", 1, max(MANY, least or 0))
+        except ConfigError as error:
+            # The job's start says whether its sites suffice.
+            if error.field not in ("parties", "min_parties") or least is None:
+                raise
+        spec = JobSpec(protocol=self.protocol, parties=MANY, dim=1)
         if spec.hides_sum:
             raise ConfigError("protocol", hides_sum(str(spec.protocol)))
         if spec.needs_servers or spec.decryptor:

@@ -139,6 +139,9 @@ class SiteSettings:
             there, missing = ("url", "job") if "url" in found else ("job", "url")
             rule = f"is missing, and {there} needs it: a coordinator that stands has a URL and a job"
             raise ConfigError(missing, rule)
+        if found.get("unbound") is True and "url" not in found:
+            rule = "is true without url and job: it is of the coordinator that stands which this site names"
+            raise ConfigError("unbound", f"{rule}; name it, or leave unbound out")
         for key in ("url", "coordinator_url"):
             if key in found and not checks.line(key, found[key]).startswith("https://"):
                 raise ConfigError(key, f"{found[key]!r} must be https://HOST:PORT")
