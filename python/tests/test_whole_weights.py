@@ -8,6 +8,7 @@ import pytest
 
 import blindsum as bs
 from blindsum import checks
+from blindsum.cli.join import number
 from blindsum.flower import records
 from blindsum.nvflare import params
 from blindsum.training.contribution import Contribution, contribution
@@ -84,3 +85,10 @@ def test_a_weight_may_be_a_float_in_a_simulation_and_in_training():
     assert isinstance(given, Contribution)
     assert given.weight == 300
     assert not isinstance(contribution(SPEC, (np.zeros(2), 0.0), 1), Contribution)
+
+
+def test_the_command_line_takes_what_python_takes():
+    assert [number(text) for text in ("300", "300.0", "3e2")] == [300, 300.0, 300.0]
+    assert isinstance(number("300"), int)
+    with pytest.raises(ValueError, match="invalid literal"):
+        number("many")
