@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import blindsum as bs
+from blindsum.flower import durable
 from blindsum.flower.durable import FileLock
 from blindsum.flower.measured import is_first_report
 from blindsum.flower.node_folder import JobFolder
@@ -266,3 +268,31 @@ def test_the_files_of_locks_are_the_owners_alone(tmp_path):
     found = [path for path in Path(tmp_path / "state").rglob("*") if path.is_file()]
     assert len(found) == 5
     assert all(path.stat().st_mode & 0o77 == 0 for path in found)
+
+
+def test_no_process_is_forked_while_a_lock_is_let_go(tmp_path, monkeypatch):
+    """It would have a copy of the opened file that nobody closes, and hold what its parent is killed with."""
+    could = []
+
+    def fork():
+        could.append(durable._forking.acquire(blocking=False))
+        if could[-1]:
+            durable._forking.release()
+
+    def watched(inner):
+        def call(*values):
+            thread = threading.Thread(target=fork)
+            thread.start()
+            thread.join()
+            return inner(*values)
+
+        return call
+
+    lock = FileLock(tmp_path / "lock")
+    lock.take()
+    with monkeypatch.context() as patch:
+        patch.setattr(durable.fcntl, "flock", watched(durable.fcntl.flock))
+        patch.setattr(durable.os, "close", watched(os.close))
+        lock.close()
+    fork()
+    assert could == [False, False, True]
