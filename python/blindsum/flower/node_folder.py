@@ -18,6 +18,7 @@ Beside the folders of jobs is ``over``, the names of jobs that this node takes p
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import shutil
@@ -48,6 +49,9 @@ FORMAT = 1
 
 OVER = "over"
 """The file of jobs that are over."""
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk that is full, or of its user's share."""
 
 
 @dataclass(frozen=True)
@@ -223,10 +227,11 @@ class JobFolder:
         except WaitTimeoutError:
             raise
         except OSError as error:
-            raise StoreError(
-                f"blindsum-state {self._base}: {words(error)}; name a folder that this process may write, in "
-                "--node-config of the SuperNode"
-            ) from error
+            # Another folder would not know what this node has trained.
+            cure = "name a folder that this process may write, in --node-config of the SuperNode"
+            if error.errno in NO_ROOM:
+                cure = "make room there"
+            raise StoreError(f"blindsum-state {self._base}: {words(error)}; {cure}") from error
 
     def _lock(self, wait: float) -> FileLock:
         """The lock, held; it is made again where another process removes it meanwhile."""
@@ -268,8 +273,12 @@ class JobFolder:
         Raises
         ------
         blindsum.StoreError
-            A file is missing or damaged.
+            A file is missing or damaged, or cannot be read.
         """
+        with self._writable():
+            return self._read()
+
+    def _read(self) -> Stored:
         mark, file = self._folder / "mark", self._folder / "state"
         if not mark.exists():
             if file.exists():
@@ -321,12 +330,20 @@ class JobFolder:
             "state": len(state),
         }
         first = json.dumps(header, separators=(",", ":")).encode()
-        write(self._folder / "state", b"".join([first, b"\n", *answer.frames, state]))
+        with self._writable():
+            write(self._folder / "state", b"".join([first, b"\n", *answer.frames, state]))
         self.write_mark(mark)
 
     def write_mark(self, mark: int) -> None:
-        """Store the mark of the latest state."""
-        write(self._folder / "mark", str(mark).encode())
+        """Store the mark of the latest state.
+
+        Raises
+        ------
+        blindsum.StoreError
+            It cannot be written.
+        """
+        with self._writable():
+            write(self._folder / "mark", str(mark).encode())
 
 
 def _remove_old(place: Path, own: Path, owner: Mapping[str, Any]) -> None:
