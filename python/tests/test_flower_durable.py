@@ -316,7 +316,7 @@ def test_the_files_of_locks_are_the_owners_alone(tmp_path):
     with folder_of(tmp_path / "state").locked(0), FileLock(tmp_path / "state" / "another"):
         pass
     found = [path for path in Path(tmp_path / "state").rglob("*") if path.is_file()]
-    assert len(found) == 5
+    assert len(found) == 6
     assert all(path.stat().st_mode & 0o77 == 0 for path in found)
 
 
