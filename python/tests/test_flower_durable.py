@@ -4,15 +4,17 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import blindsum as bs
+from blindsum.flower import durable
 from blindsum.flower.durable import FileLock
 from blindsum.flower.measured import is_first_report
-from blindsum.flower.node_folder import JobFolder
+from blindsum.flower.node_folder import Answer, JobFolder, Place, Stored
 from blindsum.flower.trained import Cohorts
 
 PARTIES = ("a", "b", "c")
@@ -165,6 +167,56 @@ def test_a_disk_that_is_full_brings_no_job_back_that_was_over(tmp_path):
             pass
 
 
+def full(folder, name):
+    """Let a folder's file be written to a disk that is full, and give what ends that."""
+    new = folder._folder / f"{name}.new"
+    new.symlink_to("/dev/full")
+    return new
+
+
+@contextmanager
+def refused(base, why):
+    """It is said which folder it is, what is wrong with it, and what to do."""
+    with pytest.raises(bs.StoreError) as caught:
+        yield
+    assert str(caught.value) == f"blindsum-state {base}: {why}"
+
+
+def test_a_disk_that_is_full_is_named_and_the_folder_stays_as_it_is(tmp_path):
+    why = "there is no room left on the disk; make room there"
+    with folder_of(tmp_path).locked(0) as folder:
+        new = full(folder, "mark")
+        with refused(tmp_path, why):
+            folder.read()
+        new.unlink()
+        folder.read()
+        folder.write(b"old", 1, Place(1, 0), Answer())
+        before = Stored(b"old", 1, Place(1, 0), Answer(), 1)
+        new = full(folder, "state")
+        with refused(tmp_path, why):
+            folder.write(b"new", 2, Place(1, 1), Answer())
+        new.unlink()
+        assert folder.read() == before
+        new = full(folder, "mark")
+        with refused(tmp_path, why):
+            folder.write_mark(2)
+        with refused(tmp_path, why):
+            folder.write(b"new", 2, Place(1, 1), Answer())
+        new.unlink()
+        assert folder.read() == Stored(b"new", 1, Place(1, 1), Answer(), 2)
+
+
+@pytest.mark.parametrize("name", ["mark", "state"])
+def test_a_file_that_cannot_be_read_is_named_with_the_cure(tmp_path, name):
+    with folder_of(tmp_path).locked(0) as folder:
+        folder.write(b"state", 1, Place(1, 0), Answer())
+        (folder._folder / name).unlink()
+        (folder._folder / name).mkdir()
+        cure = "name a folder that this process may write, in --node-config of the SuperNode"
+        with refused(tmp_path, f"it is a folder; {cure}"):
+            folder.read()
+
+
 # Locks
 
 HOLDS = """
@@ -264,5 +316,33 @@ def test_the_files_of_locks_are_the_owners_alone(tmp_path):
     with folder_of(tmp_path / "state").locked(0), FileLock(tmp_path / "state" / "another"):
         pass
     found = [path for path in Path(tmp_path / "state").rglob("*") if path.is_file()]
-    assert len(found) == 5
+    assert len(found) == 6
     assert all(path.stat().st_mode & 0o77 == 0 for path in found)
+
+
+def test_no_process_is_forked_while_a_lock_is_let_go(tmp_path, monkeypatch):
+    """It would have a copy of the opened file that nobody closes, and hold what its parent is killed with."""
+    could = []
+
+    def fork():
+        could.append(durable._forking.acquire(blocking=False))
+        if could[-1]:
+            durable._forking.release()
+
+    def watched(inner):
+        def call(*values):
+            thread = threading.Thread(target=fork)
+            thread.start()
+            thread.join()
+            return inner(*values)
+
+        return call
+
+    lock = FileLock(tmp_path / "lock")
+    lock.take()
+    with monkeypatch.context() as patch:
+        patch.setattr(durable.fcntl, "flock", watched(durable.fcntl.flock))
+        patch.setattr(durable.os, "close", watched(os.close))
+        lock.close()
+    fork()
+    assert could == [False, False, True]

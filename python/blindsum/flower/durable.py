@@ -93,9 +93,10 @@ class FileLock:
         with _forking:
             file, self._file = self._file, None
             _opened.discard(self)
-        if file is not None:
-            fcntl.flock(file, fcntl.LOCK_UN)
-            os.close(file)
+            # A process that is forked in between would have a copy of the file that nobody closes.
+            if file is not None:
+                fcntl.flock(file, fcntl.LOCK_UN)
+                os.close(file)
 
     def _forget(self) -> None:
         """Close the copy in a forked process: to unlock it would unlock that of the parent."""

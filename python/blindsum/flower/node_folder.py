@@ -11,6 +11,10 @@ job:
 ``lock``
     Held from before the state is read until the answer may leave, and no longer than the process lives.
     Processes that are forked from it meanwhile hold nothing.
+``job``
+    Whose folder it is: the run, the place of the job among its jobs, and the party.
+``cleared``
+    There once the folders of jobs that were over when this one began are removed.
 
 Beside the folders of jobs is ``over``, the names of jobs that this node takes part in no more.
 """
@@ -18,12 +22,13 @@ Beside the folders of jobs is ``over``, the names of jobs that this node takes p
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +53,12 @@ FORMAT = 1
 
 OVER = "over"
 """The file of jobs that are over."""
+
+CLEARED = "cleared"
+"""The file that says that nothing of before is left to remove."""
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk that is full, or of its user's share."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +175,8 @@ class JobFolder:
 
     Folders of jobs that are over are removed: those of an earlier job of the same run, and those of other
     runs that have had no message for :data:`IDLE` seconds. Their names stay, and this node takes no part in
-    them again, so a removed folder never comes to life with new keys under an old number.
+    them again, so a removed folder never comes to life with new keys under an old number. Each message looks
+    for such folders until none is left that another process holds.
 
     Parameters
     ----------
@@ -209,6 +221,9 @@ class JobFolder:
             The folder cannot be used.
         """
         with self._writable():
+            # No folder is made for a job that is over.
+            if self._is_over():
+                raise self._over()
             lock = self._lock(wait)
         with lock:
             with self._writable():
@@ -223,16 +238,19 @@ class JobFolder:
         except WaitTimeoutError:
             raise
         except OSError as error:
-            raise StoreError(
-                f"blindsum-state {self._base}: {words(error)}; name a folder that this process may write, in "
-                "--node-config of the SuperNode"
-            ) from error
+            # Another folder would not know what this node has trained.
+            cure = "name a folder that this process may write, in --node-config of the SuperNode"
+            if error.errno in NO_ROOM:
+                cure = "make room there"
+            raise StoreError(f"blindsum-state {self._base}: {words(error)}; {cure}") from error
 
     def _lock(self, wait: float) -> FileLock:
         """The lock, held; it is made again where another process removes it meanwhile."""
         until = time.monotonic() + wait
         while True:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with suppress(FileExistsError):
+                self._folder.mkdir(mode=0o700)
             try:
                 lock = FileLock(self._folder / "lock")
             except FileNotFoundError:
@@ -253,14 +271,23 @@ class JobFolder:
 
     def _begin(self) -> None:
         """Look whether the job goes on for this node, and remove those that are over."""
-        if self._folder.name in remembered.lines(self._place / OVER):
-            raise SessionClosedError(
-                f"job {self._job!r} is over for this node: a later job of its run has begun, or it had no "
-                f"message for {IDLE / 86400:.0f} days. Begin another run"
-            )
+        if self._is_over():
+            # It has been removed since, and made again for this message.
+            _remove(self._folder)
+            raise self._over()
         if not (self._folder / "job").exists():
             write(self._folder / "job", json.dumps(self._owner).encode())
-            _remove_old(self._place, self._folder, self._owner)
+        if not (self._folder / CLEARED).exists() and _remove_old(self._place, self._folder, self._owner):
+            (self._folder / CLEARED).touch(mode=0o600)
+
+    def _is_over(self) -> bool:
+        return self._folder.name in remembered.lines(self._place / OVER)
+
+    def _over(self) -> SessionClosedError:
+        return SessionClosedError(
+            f"job {self._job!r} is over for this node: a later job of its run has begun, or it had no "
+            f"message for {IDLE / 86400:.0f} days. Begin another run"
+        )
 
     def read(self) -> Stored:
         """What was stored last.
@@ -268,8 +295,12 @@ class JobFolder:
         Raises
         ------
         blindsum.StoreError
-            A file is missing or damaged.
+            A file is missing or damaged, or cannot be read.
         """
+        with self._writable():
+            return self._read()
+
+    def _read(self) -> Stored:
         mark, file = self._folder / "mark", self._folder / "state"
         if not mark.exists():
             if file.exists():
@@ -321,25 +352,76 @@ class JobFolder:
             "state": len(state),
         }
         first = json.dumps(header, separators=(",", ":")).encode()
-        write(self._folder / "state", b"".join([first, b"\n", *answer.frames, state]))
+        with self._writable():
+            write(self._folder / "state", b"".join([first, b"\n", *answer.frames, state]))
         self.write_mark(mark)
 
     def write_mark(self, mark: int) -> None:
-        """Store the mark of the latest state."""
-        write(self._folder / "mark", str(mark).encode())
+        """Store the mark of the latest state.
+
+        Raises
+        ------
+        blindsum.StoreError
+            It cannot be written.
+        """
+        with self._writable():
+            write(self._folder / "mark", str(mark).encode())
 
 
-def _remove_old(place: Path, own: Path, owner: Mapping[str, Any]) -> None:
-    """Remove the folders of jobs that are over, unless one of their processes still runs."""
+def _remove_old(place: Path, own: Path, owner: Mapping[str, Any]) -> bool:
+    """Remove the folders of jobs that are over, and give whether none is left that a process holds."""
+    is_done = True
     for other in sorted(place.iterdir()):
-        if other == own or not _is_over(other, owner):
+        if other == own or not other.is_dir():
             continue
-        with FileLock(other / "lock") as lock:
-            if not lock.is_taken():
-                continue
-            _end(place, other.name)
-            logger.info("job folder %s is over, and removed", other)
-            shutil.rmtree(other)
+        try:
+            is_done &= _is_removed(other, owner)
+        except FileNotFoundError:
+            # Another process of this node removes the same ones.
+            is_done = False
+    return is_done
+
+
+def _is_removed(folder: Path, owner: Mapping[str, Any]) -> bool:
+    """Remove the folder of a job that is over; false where it is to be looked at again."""
+    if not (_is_unused(folder) or _is_over(folder, owner)):
+        return True
+    with FileLock(folder / "lock") as lock:
+        # Another process answers or begins there, or has removed it meanwhile.
+        if not (lock.is_taken() and lock.is_there()):
+            return False
+        # Before the lock was taken, another message may have come.
+        if _is_over(folder, owner):
+            _end(folder.parent, folder.name)
+        elif not _is_unused(folder):
+            return True
+        _remove(folder)
+        logger.info("job folder %s is over, and removed", folder)
+    return True
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder whose lock is held; what a kill leaves of it is removed by another job."""
+    for file in folder.iterdir():
+        if file.name in ("job", "lock"):
+            continue
+        if file.is_dir() and not file.is_symlink():
+            shutil.rmtree(file)
+        else:
+            file.unlink()
+    (folder / "job").unlink(missing_ok=True)
+    # From here on another process may begin there; it looks whether the job is over.
+    (folder / "lock").unlink()
+    try:
+        folder.rmdir()
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+            raise
+
+
+def _is_unused(folder: Path) -> bool:
+    """Whether a process has been killed before it began there, or it has not begun yet."""
+    return {file.name for file in folder.iterdir()} <= {"lock", "job.new"}
 
 
 def _end(place: Path, name: str) -> None:
@@ -356,9 +438,13 @@ def _is_over(folder: Path, owner: Mapping[str, Any]) -> bool:
     file, state = folder / "job", folder / "state"
     if not file.exists():
         return False
-    job = json.loads(file.read_bytes())
-    if job["run"] == owner["run"]:
-        return bool(job["name"] == owner["name"] and job["order"] < owner["order"])
+    try:
+        job = json.loads(file.read_bytes())
+        run, name, order = job["run"], job["name"], int(job["order"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unusable(file, f"is damaged ({error})") from None
+    if run == owner["run"]:
+        return bool(name == owner["name"] and order < owner["order"])
     latest = (state if state.exists() else file).stat().st_mtime
     return latest + IDLE < time.time()
 
