@@ -1,14 +1,17 @@
 """The standing coordinator of Flower apps as far as it needs no flwr: who is waited for, and names."""
 
+import itertools
 import logging
+import math
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import blindsum as bs
-from blindsum import pki
+from blindsum import hosted, pki
+from blindsum.flower import standing
 from blindsum.flower.direct import Sum
 from blindsum.flower.party_names import PartyNames
 from blindsum.flower.settings import RunSettings
@@ -57,15 +60,19 @@ class Parties:
     def __init__(self, place, coordinator, threads):
         self._place, self._coordinator, self._threads = place, coordinator, threads
 
+    def join(self, name):
+        return self._place.join(self._coordinator, name)
+
     def give(self, name, tag, before=None):
-        """Join, and give an update for a step: a result, or why there is none."""
+        """Join, and give an update for a step, which may be a function: a result, or why there is none."""
         return self._threads.submit(self._give, name, tag, before)
 
     def _give(self, name, tag, before):
-        with self._place.join(self._coordinator, name) as job:
+        with self.join(name) as job:
             if before is not None:
                 before()
-            result = job.aggregate(np.full(DIM, 0.25), tag=tag)
+            step = tag if isinstance(tag, int) else tag()
+            result = job.aggregate(np.full(DIM, 0.25), tag=step)
             return job.lost if result is None else result
 
 
@@ -76,8 +83,14 @@ class Watched:
         self._admin, rounds._admin = rounds._admin, self
         self.is_busy, self.begun = threading.Event(), []
         self.seen = {}
+        self.is_begun, self.pending = threading.Event(), []
+        self.looks, self.fails = [], 0
 
     def describe(self, job):
+        self.looks.append(job)
+        if self.fails:
+            self.fails -= 1
+            raise bs.NetworkError("no such place")
         status = self._admin.describe(job)
         for name in status["connected"]:
             self.heard(name).set()
@@ -94,6 +107,8 @@ class Watched:
             self.is_busy.set()
             raise
         self.begun.append(pending.parties)
+        self.pending.append(pending)
+        self.is_begun.set()
         return pending
 
     def other_host(self, *parties):
@@ -106,9 +121,9 @@ class Watched:
 def test_a_name_counts_that_one_node_alone_says(caplog):
     caplog.set_level(logging.WARNING)
     names = PartyNames()
-    names.heard({100: "clinic-0", 101: "clinic-1"})
+    names.heard({100: "clinic-0", 101: "clinic-1"}, NODES)
     assert dict(names) == {100: "clinic-0", 101: "clinic-1"}
-    names.heard({101: "clinic-1", 102: "clinic-2"})
+    names.heard({101: "clinic-1", 102: "clinic-2"}, NODES)
     assert dict(names) == {100: "clinic-0", 101: "clinic-1", 102: "clinic-2"}
     assert not caplog.records
 
@@ -116,36 +131,85 @@ def test_a_name_counts_that_one_node_alone_says(caplog):
 @pytest.mark.parametrize(
     "claims", [({100: "clinic-0", 103: "clinic-0"},), ({100: "clinic-0"}, {103: "clinic-0"})]
 )
-def test_two_nodes_with_one_name_have_none_and_are_named(caplog, claims):
+def test_two_nodes_of_a_round_with_one_name_have_none_and_are_named(caplog, claims):
     caplog.set_level(logging.WARNING)
     names = PartyNames()
     for claim in claims:
-        names.heard({102: "clinic-2"} | claim)
+        names.heard({102: "clinic-2"} | claim, NODES)
     assert dict(names) == {102: "clinic-2"}
     (told,) = [record.getMessage() for record in caplog.records]
     assert "nodes 100 and 103" in told
     assert "clinic-0" in told
     # Nor has a third one, or one that says it again.
-    names.heard({101: "clinic-0"})
-    names.heard({103: "clinic-0"})
+    names.heard({101: "clinic-0"}, NODES)
+    names.heard({103: "clinic-0"}, NODES)
     assert dict(names) == {102: "clinic-2"}
 
 
 def test_a_node_that_takes_the_name_of_another_one_loses_its_own():
     names = PartyNames()
-    names.heard({100: "clinic-0", 103: "clinic-3"})
-    names.heard({100: "clinic-0", 103: "clinic-0"})
+    names.heard({100: "clinic-0", 103: "clinic-3"}, NODES)
+    names.heard({100: "clinic-0", 103: "clinic-0"}, NODES)
     assert dict(names) == {}
-    names.heard({103: "clinic-3"})
+    names.heard({103: "clinic-3"}, NODES)
     assert dict(names) == {103: "clinic-3"}
 
 
 def test_a_node_may_get_another_certificate():
     names = PartyNames()
-    names.heard({100: "clinic-0"})
-    names.heard({100: "clinic-9"})
-    names.heard({101: "clinic-0"})
+    names.heard({100: "clinic-0"}, NODES)
+    names.heard({100: "clinic-9"}, NODES)
+    names.heard({101: "clinic-0"}, NODES)
     assert dict(names) == {100: "clinic-9", 101: "clinic-0"}
+
+
+def test_a_name_moves_to_the_new_id_of_a_node_that_was_started_again(caplog):
+    caplog.set_level(logging.WARNING)
+    names = PartyNames()
+    names.heard(dict(zip(NODES, CLINICS, strict=True)), NODES)
+    names.heard({104: "clinic-0", 101: "clinic-1"}, (101, 102, 103, 104))
+    rest = {101: "clinic-1", 102: "clinic-2", 103: "clinic-3"}
+    assert dict(names) == rest | {104: "clinic-0"}
+    # And again.
+    names.heard({105: "clinic-0"}, (101, 102, 103, 105))
+    assert dict(names) == rest | {105: "clinic-0"}
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("own", ["clinic-3", "clinic-1"])
+def test_a_name_does_not_move_to_a_node_that_has_said_another_one(caplog, own):
+    """That is no node that was started again: node 103 waits until node 100 is not sampled."""
+    caplog.set_level(logging.WARNING)
+    names = PartyNames()
+    names.heard({100: "clinic-0", 101: "clinic-1", 103: own}, NODES)
+    caplog.clear()
+    names.heard({103: "clinic-0"}, (101, 102, 103))
+    assert "clinic-0" not in names.values()
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "nodes 100 and 103" in told
+
+
+@pytest.mark.parametrize("asked", [(100, 101, 102, 103), (100, 101, 102, 104)])
+def test_a_name_that_moved_to_a_liar_is_nobodys_once_its_own_node_says_it(caplog, asked):
+    """Node 104 says nothing more, sampled or not."""
+    caplog.set_level(logging.WARNING)
+    names = PartyNames()
+    names.heard({100: "clinic-0", 101: "clinic-1"}, NODES)
+    names.heard({104: "clinic-0"}, (101, 102, 103, 104))
+    names.heard({100: "clinic-0"}, asked)
+    assert dict(names) == {101: "clinic-1"}
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "nodes 100 and 104" in told
+
+
+def test_a_name_that_two_new_nodes_say_moves_to_neither(caplog):
+    caplog.set_level(logging.WARNING)
+    names = PartyNames()
+    names.heard({100: "clinic-0"}, NODES)
+    names.heard({104: "clinic-0", 105: "clinic-0"}, (101, 102, 104, 105))
+    assert dict(names) == {}
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "nodes 100 and 104 and 105" in told
 
 
 # Who is waited for
@@ -210,3 +274,117 @@ def test_a_round_that_has_to_wait_is_lost_where_too_few_are_left(world, spec):
     assert rounds.wait(30)
     assert "too few nodes came: 2 of 4" in rounds.result()
     assert admin.begun == []
+
+
+# Nodes that were started again
+
+
+@pytest.mark.parametrize("nodes", [(101, 102, 103, 104), (102, 103, 104, 105), (100, 101, 102, 104)])
+def test_nodes_with_new_ids_take_part_under_the_names_of_their_old_ones(world, spec, nodes):
+    parties, rounds, admin = world
+    names = dict(zip(NODES, CLINICS, strict=True))
+    begun = Future()
+    told = [parties.give(name, begun.result) for name in CLINICS]
+    while not all(admin.heard(name).is_set() for name in CLINICS):
+        admin.describe("job")
+    begun.set_result(rounds.begin(spec, nodes, names, "model", 600.0)["tag"])
+    assert rounds.wait(30)
+    found = rounds.result()
+    assert isinstance(found, Sum), found
+    assert found.survivors == CLINICS
+    assert all(one.result().result == found.result for one in told)
+
+
+def test_a_party_that_no_node_is_known_as_comes_before_that_of_a_node_that_was_not_sampled(world, spec):
+    parties, rounds, admin = world
+    names = {100: "clinic-0", 101: "clinic-1", 102: "clinic-2"}
+    with parties.join("clinic-0"), parties.join("clinic-3") as third:
+        while not (admin.heard("clinic-0").is_set() and admin.heard("clinic-3").is_set()):
+            admin.describe("job")
+        tag = rounds.begin(spec, (101, 102, 103), names, "model", 600.0)["tag"]
+        told = [parties.give(name, tag) for name in ("clinic-1", "clinic-2")]
+        result = third.aggregate(np.full(DIM, 0.25), tag=tag)
+    assert rounds.wait(30)
+    assert rounds.result().survivors == CLINICS[1:]
+    assert all(one.result().result == result.result for one in told)
+
+
+# Looks at the coordinator while a round is under way
+
+
+def test_a_look_that_fails_costs_no_round(world, spec, monkeypatch, caplog):
+    """Node 103 never comes. The first looks at who is connected fail, and a later one shows that."""
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr(standing, "LOOK_AGAIN", 0.0)
+    parties, rounds, admin = world
+    tag = rounds.begin(spec, NODES, dict(zip(NODES, CLINICS, strict=True)), "model", 600.0)["tag"]
+    assert admin.is_begun.wait(60)
+    admin.fails = 2
+    rounds.failed(103)
+    told = [parties.give(name, tag) for name in CLINICS[:3]]
+    assert rounds.wait(30)
+    found = rounds.result()
+    assert isinstance(found, Sum), found
+    assert found.survivors == CLINICS[:3]
+    assert admin.fails == 0
+    assert all(one.result().result == found.result for one in told)
+    (said,) = [record for record in caplog.records if "no such place" in record.getMessage()]
+    assert said.levelno == logging.DEBUG
+
+
+def test_who_has_failed_is_looked_at_once_where_nothing_changes(world, spec, monkeypatch):
+    """Node 103 has the name of a party that is there: each look costs a connection."""
+    monkeypatch.setattr(standing, "LOOK", 0.01)
+    monkeypatch.setattr(standing, "LOOK_AGAIN", math.inf)
+    parties, rounds, admin = world
+    waits, count = threading.Condition(), itertools.count(1)
+    result = hosted.PendingRound.result
+
+    def counted(pending, timeout=None):
+        with waits:
+            waits.number = next(count)
+            waits.notify_all()
+        return result(pending, timeout)
+
+    def wait_often():
+        with waits:
+            enough = waits.number + 10
+            assert waits.wait_for(lambda: waits.number >= enough, 60)
+
+    monkeypatch.setattr(hosted.PendingRound, "result", counted)
+    names = {100: "clinic-1", 101: "clinic-2", 102: "clinic-3", 103: "clinic-0"}
+    waits.number = 0
+    tag = rounds.begin(spec, NODES, names, "model", 600.0)["tag"]
+    told = [parties.give("clinic-0", tag)]
+    while not admin.heard("clinic-0").is_set():
+        admin.describe("job")
+    assert admin.is_begun.wait(60)
+    admin.looks.clear()
+    wait_often()
+    assert admin.looks == []
+    rounds.failed(103)
+    wait_often()
+    assert len(admin.looks) == 1
+    rounds.failed(102)
+    wait_often()
+    assert len(admin.looks) == 2
+    told += [parties.give(name, tag) for name in ("clinic-1", "clinic-2")]
+    assert rounds.wait(30)
+    assert rounds.result().survivors == CLINICS[:3]
+    assert all(isinstance(one.result(), bs.RoundResult) for one in told)
+
+
+def test_a_round_whose_wait_breaks_is_called_off(world, spec, monkeypatch):
+    """Whoever waits for a round no more leaves none behind at the coordinator, which would be busy."""
+    _, rounds, admin = world
+
+    def breaks(pending, timeout=None):
+        raise bs.NetworkError("the wait is broken")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hosted.PendingRound, "result", breaks)
+        rounds.begin(spec, NODES, dict(zip(NODES, CLINICS, strict=True)), "model", 600.0)
+        assert rounds.wait(60)
+    assert "the wait is broken" in rounds.result()
+    with pytest.raises(bs.RoundLost, match="waits for it no more"):
+        admin.pending[0].result(10)

@@ -278,7 +278,7 @@ class SecureGrid:
             # Who names a party that gave no update, or has not the result, is nobody that took part.
             if isinstance(found, Sum) and says.result == found.result and says.party in found.survivors:
                 names[replies.asked(reply).metadata.dst_node_id] = says.party
-        self._parties.heard(names)
+        self._parties.heard(names, {asked.metadata.dst_node_id for asked in replies.messages.values()})
         return said
 
     def _drop(self, names: Iterable[str]) -> None:

@@ -25,6 +25,12 @@ from blindsum.spec import JobSpec
 LOOK = 0.5
 """Seconds between two looks at who has connected."""
 
+LOOK_AGAIN = 5.0
+"""Seconds between two looks at whether nodes that have failed are connected, each over a new connection."""
+
+WAITS_NO_MORE = "the ServerApp waits for it no more"
+"""Why a round is called off."""
+
 LATER = 0.5
 """Seconds after which a round is begun again, where another one is under way."""
 
@@ -33,7 +39,9 @@ class StandingRounds:
     """The rounds of a run at a coordinator that stands.
 
     Names of nodes are those of their certificates. A node says its name in its first reply; until then
-    the round is of those that have connected and are nobody else.
+    the round is of those that have connected and are no other node of the round. First come those that no
+    node is known as, and then those of nodes that are not in the round: Flower gives a node that was started
+    again a new id.
 
     Parameters
     ----------
@@ -171,6 +179,7 @@ class _StandingRound:
         self._found: HostedResult | None = None
         self._why = "the round has not ended"
         self._over = False
+        self._told = False
         self._thread: threading.Thread | None = None
         self.pending: PendingRound | None = None
         self.ended = threading.Event()
@@ -198,20 +207,26 @@ class _StandingRound:
             self._over = True
             pending = self.pending
         if pending is not None and not self.ended.is_set():
-            pending.call_off("the ServerApp waits for it no more")
+            pending.call_off(WAITS_NO_MORE)
         if self._thread is not None:
             self._thread.join()
 
     def _run(self, nodes: tuple[int, ...]) -> None:
+        is_under_way = True
         try:
             pending = self._begin(nodes)
             if pending is not None:
                 self._found = self._wait(pending)
+            is_under_way = False
         except RoundLost as lost:
+            is_under_way = False
             self._why = "; ".join([lost.reason, *(f"{name}: {why}" for name, why in lost.lost.items())])
         except BlindsumError as error:
             self._why = str(error)
         finally:
+            # Nobody else has it in hand, and the job would be busy with it until its deadline.
+            if is_under_way and self.pending is not None:
+                self.pending.call_off(WAITS_NO_MORE)
             self.ended.set()
 
     def _begin(self, nodes: tuple[int, ...]) -> PendingRound | None:
@@ -246,24 +261,39 @@ class _StandingRound:
 
     def _wait(self, pending: PendingRound) -> HostedResult:
         """Wait for its result, and report who has failed meanwhile."""
-        reported = set[str]()
+        reported, seen = set[str](), set[str]()
+        again = -math.inf
         while True:
             try:
                 return pending.result(LOOK)
             except WaitTimeoutError:
-                for name in self._gone() & set(pending.parties) - reported:
-                    reported.add(name)
-                    pending.report_failed(name, "its node has failed")
+                failed, now = self._names_of_failed(), time.monotonic()
+            if not (failed & set(pending.parties)) - reported or (failed == seen and now < again):
+                continue
+            seen, again = failed, now + LOOK_AGAIN
+            for name in self._gone() & set(pending.parties) - reported:
+                reported.add(name)
+                pending.report_failed(name, "its node has failed")
+
+    def _names_of_failed(self) -> set[str]:
+        """What the nodes that have failed have said that they are."""
+        with self._lock:
+            return {name for name in self._failed.values() if name}
 
     def _gone(self) -> set[str]:
-        """The parties of nodes that have failed.
+        """The parties of nodes that have failed; nobody, where the coordinator does not say who is connected.
 
         A party that is connected is not gone, whatever a node says that has its name. If it leaves, the
         coordinator notices by itself.
         """
-        with self._lock:
-            failed = {name for name in self._failed.values() if name}
-        return failed - set(self._connected()) if failed else failed
+        failed = self._names_of_failed()
+        try:
+            return failed - set(self._connected()) if failed else failed
+        except BlindsumError as error:
+            if not self._told:
+                self._told = True
+                logger.debug("nobody is reported as failed until the coordinator says who is here: %s", error)
+            return set()
 
     def _connected(self) -> list[str]:
         """The parties that are connected to the job."""
@@ -271,13 +301,17 @@ class _StandingRound:
         return found
 
     def _come(self, nodes: tuple[int, ...]) -> list[str]:
-        """The parties of the nodes. Those of unknown nodes are who has connected and is no other node."""
-        names = self._names
+        """The parties of the nodes. Those of unknown nodes are who has connected and is no other of these.
+
+        A name of a node that is not in the round excludes nobody, so that a node with a new id takes part.
+        """
+        names, elsewhere = self._names, set(self._names.values())
         known = [names[node] for node in nodes if node in names]
         unknown = [node for node in nodes if node not in names]
         here = list[str]()
         while unknown:
-            here = sorted(set(self._connected()) - set(names.values()))[: len(unknown)]
+            free = set(self._connected()) - set(known)
+            here = sorted(free, key=lambda name: (name in elsewhere, name))[: len(unknown)]
             with self._lock:
                 failed = sum(node in self._failed for node in unknown)
                 over = self._over
