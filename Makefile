@@ -29,7 +29,7 @@ demo: .state/demo ## Train on real data over mutual TLS, one party killed on the
 
 test: ## Format, lints, Rust and Python tests; says in the end where the time went
 	@rm -f .state/timed
-	@status=0; $(MAKE) --no-print-directory checks || status=$$?; $(PYTHON) tools/timed.py --show; exit $$status
+	@status=0; $(MAKE_COMMAND) --no-print-directory checks || status=$$?; $(PYTHON) tools/timed.py --show; exit $$status
 	@echo "make test: everything passed"
 
 checks: lint-rust test-rust lint-python vectors test-python cases
