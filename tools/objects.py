@@ -4,7 +4,7 @@
     python3 tools/objects.py --largest    what is largest in each of them
 
 A type has at most 15 fields and 40 methods, wherever its `impl` blocks lie. What is for tests only does not
-count, nor what a trait asks for. Those of `LARGE` have more, for now: their numbers only get smaller.
+count, nor what a trait asks for. Those of `LARGE` have more: their numbers only get smaller.
 Exit status 1 for an object above its limits, and for an entry of `LARGE` that allows more than there is.
 """
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from blindsum.errors import ConfigError, SpecError
+from blindsum.options import Quantised
 from blindsum.spec import JobSpec
 from blindsum.tables import Metric
 
@@ -21,6 +23,40 @@ def smallest_sum(protocol: str, adversary: str, corrupt: float, parties: int) ->
     """The smallest sum that policies accept by default, for a round of so many parties."""
     job = JobSpec(protocol=protocol, adversary=adversary, corrupt=corrupt, parties=parties, dim=1)
     return max(job.quorum, min(MIN_PARTIES, parties))
+
+
+def job_of(settings: Any, *, parties: int, **fields: Any) -> JobSpec:
+    """The job of rounds whose model the framework keeps.
+
+    Parameters
+    ----------
+    settings
+        What the framework's users say, by the names of a job's fields. ``min_parties`` of 0 is the smallest
+        sum that policies accept.
+    parties
+        Most parties of a round.
+    fields
+        The other fields of the job.
+
+    Raises
+    ------
+    blindsum.SpecError
+        A rule is broken.
+    """
+    least = smallest_sum(settings.protocol, settings.adversary, settings.corrupt, parties)
+    return JobSpec(
+        protocol=settings.protocol,
+        adversary=settings.adversary,
+        corrupt=settings.corrupt,
+        dropout=settings.dropout,
+        parties=parties,
+        min_parties=settings.min_parties or least,
+        model_update="none",
+        encoding=Quantised(bits=settings.bits, clip=settings.clip, max_weight=settings.max_weight),
+        join_deadline=settings.join_deadline,
+        stage_deadline=settings.stage_deadline,
+        **fields,
+    )
 
 
 def metrics_from(text: object, field: str, advice: str, bound: float | None = None) -> tuple[Metric, ...]:

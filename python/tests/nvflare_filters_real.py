@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.fl_constant import ReservedKey
+from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
+from nvflare.app_common.abstract.fl_model import FLModel
 
 import blindsum as bs
 from blindsum.hosted import hash_of
+from blindsum.nvflare.aggregators import SecureAggregator
 from blindsum.nvflare.filters import _arrays_of, _told
 from blindsum.nvflare.params import content_of
 from blindsum.nvflare.texts import RECORD
@@ -78,6 +82,20 @@ def test_a_server_cannot_leave_the_hash_of_the_job_out():
         task.set_header(RECORD, ROUND | {"hash": wrong})
         with pytest.raises(bs.ConfigError, match="no round of Blindsum"):
             _told(task)
+
+
+def test_a_result_is_of_the_site_that_sent_it_whatever_it_says():
+    """A site that names another one would have that one reported, or not be missed itself."""
+    aggregator, context, peer = SecureAggregator(), FLContext(), FLContext()
+    peer.set_prop(ReservedKey.IDENTITY_NAME, "site-1", private=False)
+    context.set_peer_context(peer)
+    said = DXO(DataKind.WEIGHT_DIFF, data={}, meta={"client_name": "site-2", RECORD: {"result": "a"}})
+    aggregator.accept(said.to_shareable(), context)
+    assert aggregator._replied == {"site-1": "a"}
+    # FedAvg's controller has written the name of the connection into the model.
+    aggregator.reset(FLContext())
+    aggregator.accept_model(FLModel(params={}, meta={"client_name": "site-3", RECORD: {"result": "b"}}))
+    assert aggregator._replied == {"site-3": "b"}
 
 
 def test_what_training_reads_of_a_task_is_bound():

@@ -44,6 +44,15 @@ class Watched(World):
         return answer(self.letter, self.nodes[number], self.train(number, self.letter.tag))
 
 
+def the_last_of_these_is_no_answer(world, deliver, seen):
+    """In a round with these deliveries node 0 trains once, gives no frames in the end, and is as after a kill."""
+    assert right(world, world.round(2, deliver)[0], (1, 2, 3))
+    (found,) = seen
+    assert found.frames == []
+    assert world.trained.count((0, 2)) == 1
+    assert right(world, world.round(3)[0], range(4))
+
+
 # Old copies
 
 
@@ -65,12 +74,7 @@ def test_an_old_state_beside_a_newer_mark_answers_nothing_again(place, adversary
         seen.append(world.again(0))
         raise Crash
 
-    assert right(world, world.round(2, deliver)[0], (1, 2, 3))
-    (found,) = seen
-    assert found.frames == []
-    assert world.trained.count((0, 2)) == 1
-    # In the next round it is as after a kill.
-    assert right(world, world.round(3)[0], range(4))
+    the_last_of_these_is_no_answer(world, deliver, seen)
 
 
 @pytest.mark.parametrize("adversary", GIVEN)
@@ -97,11 +101,7 @@ def test_a_mark_that_was_not_written_is_written_before_the_answer_leaves(place, 
         seen.append(world.again(0))
         raise Crash
 
-    assert right(world, world.round(2, deliver)[0], (1, 2, 3))
-    (found,) = seen
-    assert found.frames == []
-    assert world.trained.count((0, 2)) == 1
-    assert right(world, world.round(3)[0], range(4))
+    the_last_of_these_is_no_answer(world, deliver, seen)
 
 
 # Another key

@@ -118,6 +118,15 @@ class Watched:
 # Whose name is whose
 
 
+def all_have_the_sum_of(parties, rounds, told):
+    """The round has ended with the sum of these, and the calls of its parties have it."""
+    assert rounds.wait(30)
+    found = rounds.result()
+    assert isinstance(found, Sum), found
+    assert found.survivors == parties
+    assert all(one.result().result == found.result for one in told)
+
+
 def test_a_name_counts_that_one_node_alone_says(caplog):
     caplog.set_level(logging.WARNING)
     names = PartyNames()
@@ -228,11 +237,7 @@ def test_a_node_with_the_name_of_another_party_does_not_push_it_out(world, spec)
     rounds.failed(103)
     gives.set()
     told += [parties.give(name, tag) for name in CLINICS[2:]]
-    assert rounds.wait(30)
-    found = rounds.result()
-    assert isinstance(found, Sum), found
-    assert found.survivors == CLINICS
-    assert all(one.result().result == found.result for one in told)
+    all_have_the_sum_of(CLINICS, rounds, told)
 
 
 def test_a_node_that_never_came_is_not_waited_for(world, spec):
@@ -241,11 +246,7 @@ def test_a_node_that_never_came_is_not_waited_for(world, spec):
     tag = rounds.begin(spec, NODES, names, "model", 600.0)["tag"]
     told = [parties.give(name, tag) for name in CLINICS[:3]]
     rounds.failed(103)
-    assert rounds.wait(30)
-    found = rounds.result()
-    assert isinstance(found, Sum), found
-    assert found.survivors == CLINICS[:3]
-    assert all(one.result().result == found.result for one in told)
+    all_have_the_sum_of(CLINICS[:3], rounds, told)
 
 
 def test_a_round_that_has_to_wait_begins_without_those_that_failed_meanwhile(world, spec):
@@ -288,11 +289,7 @@ def test_nodes_with_new_ids_take_part_under_the_names_of_their_old_ones(world, s
     while not all(admin.heard(name).is_set() for name in CLINICS):
         admin.describe("job")
     begun.set_result(rounds.begin(spec, nodes, names, "model", 600.0)["tag"])
-    assert rounds.wait(30)
-    found = rounds.result()
-    assert isinstance(found, Sum), found
-    assert found.survivors == CLINICS
-    assert all(one.result().result == found.result for one in told)
+    all_have_the_sum_of(CLINICS, rounds, told)
 
 
 def test_a_party_that_no_node_is_known_as_comes_before_that_of_a_node_that_was_not_sampled(world, spec):

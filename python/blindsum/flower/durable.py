@@ -7,6 +7,8 @@ import os
 import threading
 from pathlib import Path
 
+from blindsum.durable import flush_folder
+
 MODE = 0o600
 
 
@@ -26,15 +28,7 @@ def write(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(new, path)
-    _flush(path.parent)
-
-
-def _flush(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    flush_folder(path.parent)
 
 
 class FileLock:

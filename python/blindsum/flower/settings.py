@@ -17,8 +17,7 @@ from blindsum import checks
 from blindsum.errors import ConfigError
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.texts import MEAN, ONE, POLICY, PREFIX, run_key
-from blindsum.framework_jobs import MANY, MIN_PARTIES, errors_of_settings, metrics_from, smallest_sum
-from blindsum.options import Quantised
+from blindsum.framework_jobs import MANY, MIN_PARTIES, errors_of_settings, job_of, metrics_from
 from blindsum.policy import Policy
 from blindsum.spec import JobSpec
 from blindsum.tables import Metric
@@ -391,23 +390,7 @@ class RunSettings:
         blindsum.SpecError
             As for :meth:`spec`.
         """
-        return JobSpec(
-            job=job,
-            protocol=self.protocol,
-            adversary=self.adversary,
-            corrupt=self.corrupt,
-            dropout=self.dropout,
-            parties=parties,
-            min_parties=self.min_parties
-            or smallest_sum(self.protocol, self.adversary, self.corrupt, parties),
-            dim=dim,
-            rounds=1,
-            model_update="none",
-            encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
-            metrics=self.declared,
-            join_deadline=self.join_deadline,
-            stage_deadline=self.stage_deadline,
-        )
+        return job_of(self, job=job, dim=dim, parties=parties, rounds=1, metrics=self.declared)
 
     @property
     def declared(self) -> tuple[Metric, ...]:

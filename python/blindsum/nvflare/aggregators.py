@@ -125,9 +125,10 @@ class SecureAggregator(ModelAggregator):
 
     def accept_model(self, model: FLModel) -> None:
         """Take the result of a site: the name of the sum that it had."""
-        # A result says itself who it is of only where no connection does.
-        name = _peer(self.fl_ctx) or str((model.meta or {}).get("client_name"))
-        self._replied[name] = str(((model.meta or {}).get(RECORD) or {}).get("result", ""))
+        meta = model.meta or {}
+        # ScatterAndGather knows the connection, and leaves the result as it came. FedAvg writes it in.
+        name = _peer(self.fl_ctx) or str(meta.get("client_name", ""))
+        self._replied[name] = str((meta.get(RECORD) or {}).get("result", ""))
 
     def aggregate_model(self) -> FLModel:
         """The mean of the round as a change of the model; no change where the round was lost."""

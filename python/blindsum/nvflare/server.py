@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 from blindsum import checks
 from blindsum.coordinator import Coordinator
 from blindsum.errors import ConfigError, RoundLost, SessionClosedError
-from blindsum.framework_jobs import MANY, MIN_PARTIES, errors_of_settings, metrics_from, smallest_sum
+from blindsum.framework_jobs import MANY, MIN_PARTIES, errors_of_settings, job_of, metrics_from
 from blindsum.hosted import HostedResult, PendingRound
 from blindsum.nvflare.settings import SiteSettings
 from blindsum.nvflare.sites import LATE, RELEASE, hides_sum
-from blindsum.options import Quantised
 from blindsum.spec import JobSpec
 
 logger = logging.getLogger("blindsum")
@@ -93,22 +92,13 @@ class JobSettings:
             )
         metrics = metrics_from(self.metrics, "metrics", ADVICE)
         with errors_of_settings(metrics, _called, ADVICE):
-            return JobSpec(
+            return job_of(
+                self,
                 job=job,
-                protocol=self.protocol,
-                adversary=self.adversary,
-                corrupt=self.corrupt,
-                dropout=self.dropout,
-                parties=sites,
-                min_parties=self.min_parties
-                or smallest_sum(self.protocol, self.adversary, self.corrupt, sites),
                 dim=dim,
+                parties=sites,
                 rounds=0,
-                model_update="none",
-                encoding=Quantised(bits=self.bits, clip=self.clip, max_weight=self.max_weight),
                 metrics=metrics,
-                join_deadline=self.join_deadline,
-                stage_deadline=self.stage_deadline,
                 input_deadline=self.train_deadline,
             )
 

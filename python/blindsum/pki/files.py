@@ -7,6 +7,7 @@ import secrets
 from pathlib import Path
 
 from blindsum import _native, os_errors
+from blindsum.durable import flush_folder
 from blindsum.errors import IdentityError
 from blindsum.os_errors import unreadable
 
@@ -96,7 +97,7 @@ def write_new(path: Path, text: str) -> None:
         raise not_written(path, error) from error
     finally:
         new.unlink()
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
 
 
 def replace(path: Path, text: str) -> None:
@@ -117,7 +118,7 @@ def replace(path: Path, text: str) -> None:
     except OSError as error:
         new.unlink()
         raise not_written(path, error) from error
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
 
 
 def _beside(path: Path, text: str, mode: int) -> Path:
@@ -133,14 +134,6 @@ def _beside(path: Path, text: str, mode: int) -> Path:
         new.unlink(missing_ok=True)
         raise not_written(path, error) from error
     return new
-
-
-def _flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def not_written(path: Path, error: OSError) -> IdentityError:
