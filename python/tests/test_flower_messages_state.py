@@ -45,7 +45,7 @@ class Watched(World):
 
 
 def the_last_of_these_is_no_answer(world, deliver, seen):
-    """In a round with these deliveries node 0 trains once, gives no frames in the end, and is as after a kill."""
+    """In a round of these node 0 trains once, gives no frames in the end, and is as after a kill."""
     assert right(world, world.round(2, deliver)[0], (1, 2, 3))
     (found,) = seen
     assert found.frames == []
