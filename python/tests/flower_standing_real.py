@@ -216,6 +216,31 @@ def test_a_node_that_says_another_partys_name_pushes_nobody_out(place, operator,
     assert any("nodes 100 and 103" in text and "clinic-0" in text for text in said)
 
 
+@pytest.mark.parametrize("claim", [{"party": "clinic-0", "result": "0" * 64}, {"party": "a-stranger"}])
+def test_what_a_node_says_counts_with_the_sum_alone(place, operator, tmp_path, caplog, claim):
+    """Node 103 has another sum than the party that it names, or names one that is in none: it stays unknown."""
+    caplog.set_level(logging.WARNING)
+    seen = set()
+
+    def lies(message, context, call_next):
+        reply = call_next(message, context)
+        if context.node_id == 103 and not seen:
+            seen.add(103)
+            for key, value in claim.items():
+                reply.content["blindsum"][key] = value
+        return reply
+
+    with served(place, job_of(place, min_parties=3, join_deadline=100.0)) as coordinator:
+        inner = Threads(client_app([lies, blindsum.flower.mod()]), nodes_of(place, tmp_path))
+        told = settings_of(place, coordinator, operator)
+        strategy = strategies.FedAvg(**FOUR)
+        with blindsum.flower.SecureGrid(inner, {}, strategy=strategy, **told) as grid:
+            result = trained(grid, strategy, rounds=2)
+    assert seen
+    assert np.allclose(flat(result.arrays) - flat(world.arrays()), mean_of(4, 1) + mean_of(4, 2), atol=1e-4)
+    assert not any("nodes 100 and 103" in one.getMessage() for one in caplog.records)
+
+
 def test_a_simulation_has_no_coordinator_that_stands(tmp_path):
     class InMemoryGrid(Threads):
         """What Flower's simulation has by this name."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import blindsum as bs
-from blindsum import hosted, pki
+from blindsum import hosted
 from blindsum.flower import standing
 from blindsum.flower.direct import Sum
 from blindsum.flower.party_names import PartyNames
@@ -24,8 +24,7 @@ CLINICS = tuple(f"clinic-{number}" for number in range(4))
 
 @pytest.fixture(scope="module")
 def operator(place):
-    pki.issue(place.folder, "flower-host", operator=True)
-    return place.folder / "flower-host"
+    return place.operator("flower-host")
 
 
 @pytest.fixture
@@ -85,9 +84,11 @@ class Watched:
         self.seen = {}
         self.is_begun, self.pending = threading.Event(), []
         self.looks, self.fails = [], 0
+        self.looked = threading.Event()
 
     def describe(self, job):
         self.looks.append(job)
+        self.looked.set()
         if self.fails:
             self.fails -= 1
             raise bs.NetworkError("no such place")
@@ -234,7 +235,11 @@ def test_a_node_with_the_name_of_another_party_does_not_push_it_out(world, spec)
     # The claimed party is connected, as the coordinator says.
     while not admin.heard("clinic-0").is_set():
         admin.describe("job")
+    assert admin.is_begun.wait(60)
+    admin.looked.clear()
     rounds.failed(103)
+    # Nobody is reported before it is known who is here.
+    assert admin.looked.wait(60)
     gives.set()
     told += [parties.give(name, tag) for name in CLINICS[2:]]
     all_have_the_sum_of(CLINICS, rounds, told)
