@@ -218,7 +218,7 @@ def test_a_node_that_says_another_partys_name_pushes_nobody_out(place, operator,
 
 @pytest.mark.parametrize("claim", [{"party": "clinic-0", "result": "0" * 64}, {"party": "a-stranger"}])
 def test_what_a_node_says_counts_with_the_sum_alone(place, operator, tmp_path, caplog, claim):
-    """Node 103 has another sum than the party that it names, or names one that is in none: it stays unknown."""
+    """Node 103 has another sum than the party it names, or names one that is in none: it stays unknown."""
     caplog.set_level(logging.WARNING)
     seen = set()
 
