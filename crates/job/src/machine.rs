@@ -191,7 +191,7 @@ impl<I, E, S> Machine<I, E, S> {
         self.poll_with(now, Task::run)
     }
 
-    /// The same where `work` does the work, or drops it.
+    /// The next effect to carry out. On the way `work` does each task, or drops it.
     pub fn poll_with(&mut self, now: Now, mut work: impl FnMut(Task)) -> Option<E> {
         loop {
             match self.poll()? {
