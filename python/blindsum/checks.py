@@ -41,21 +41,28 @@ def count(value: object) -> int | None:
     An array or tensor of one number without a shape is that number.
     """
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        value = value.item()
+        value = None if getattr(value, "mask", False) else value.item()
     whole = whole_number(value)
     if whole is None and isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool):
+        # A decimal may have so large an exponent that its whole number takes a minute to make.
         try:
-            found = math.floor(value)
-        except (ValueError, OverflowError):  # NaN, infinities
+            is_small = -MAX_LIMIT <= value <= MAX_LIMIT  # type: ignore[operator]
+        except ArithmeticError:  # A decimal that is no number.
             return None
-        return int(found) if found == value else None
+        # Nor is NaN small.
+        if is_small and math.floor(value) == value:
+            whole = int(math.floor(value))
     return whole
 
 
 def in_words(value: object) -> str:
     """A value for an error. Python writes no number of some thousand digits."""
-    is_long = isinstance(value, int) and value.bit_length() > 256
-    return f"a number of {value.bit_length()} bits" if is_long else repr(value)  # type: ignore[attr-defined]
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"a number of {value.bit_length()} bits"
+    try:
+        return repr(value)
+    except ValueError:
+        return f"a {type(value).__name__} that Python does not write"
 
 
 def setting(field: str, value: object, least: int, most: int) -> int:

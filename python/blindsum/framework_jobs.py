@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from blindsum import checks
 from blindsum.errors import ConfigError, SpecError
 from blindsum.options import Quantised
 from blindsum.spec import JobSpec
@@ -57,6 +59,42 @@ def job_of(settings: Any, *, parties: int, **fields: Any) -> JobSpec:
         stage_deadline=settings.stage_deadline,
         **fields,
     )
+
+
+def check_early(
+    settings: Any, spec: Callable[[Any], object], called: Callable[[str], str], advice: str
+) -> None:
+    """Refuse settings that no job can have, before it is known how many parties there are.
+
+    Parameters
+    ----------
+    settings
+        A dataclass, as of :func:`job_of`.
+    spec
+        Gives the job of :data:`MANY` parties with such settings.
+    called
+        What users call a field of the job.
+    advice
+        Where they set it.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        A rule is broken; ``field`` is what users call it.
+    """
+    least, field = checks.whole_number(settings.min_parties), called("min_parties")
+    if least is None or not 0 <= least <= checks.PARTIES:
+        rule = f"{checks.in_words(settings.min_parties)} must be a whole number from 0 to {checks.PARTIES}"
+        raise ConfigError(field, f"{rule}; {advice}")
+    # The job's start says whether its parties suffice.
+    settings = dataclasses.replace(settings, min_parties=0)
+    try:
+        spec(settings)
+    except ConfigError as error:
+        if error.field not in (called("parties"), field):
+            raise
+        # More parties might do. All other rules count now.
+        spec(dataclasses.replace(settings, corrupt=0.0, dropout=0.0))
 
 
 def metrics_from(text: object, field: str, advice: str, bound: float | None = None) -> tuple[Metric, ...]:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from blindsum import _native, checks
 from blindsum.display import Shown, names_text
@@ -385,26 +385,37 @@ def _array(about: object) -> tuple[bytes, bytes]:
     """The element type with the shape of an array, and its values."""
     import numpy as np
 
-    if isinstance(about, np.ma.MaskedArray):
-        rule = "has an array with a mask, whose hidden values would count: give its data and its mask"
-        raise ConfigError("about", rule)
     try:
         view = about if hasattr(about, "__array__") else memoryview(about)  # type: ignore[arg-type]
-        found = np.asarray(view)
+        found = np.asanyarray(view)
     # Libraries of arrays raise RuntimeError where NumPy has nothing like theirs.
     except (TypeError, ValueError, RuntimeError) as error:
         kind = type(about).__name__
         rule = f"must be bytes, a text, an array, or a list of these, not a {kind}: give what parties get"
         raise ConfigError("about", rule) from error
-    kind, longest = found.dtype.kind, {"f": 8, "c": 16}
-    if kind not in "biufcmMSU" or found.dtype.itemsize > longest.get(kind, found.dtype.itemsize):
-        rule = (
-            f"has an array of {found.dtype.name}, which NumPy has no name for that is the same on every "
-            "machine: give an array of numbers or texts, such as float64, or the bytes of this one"
-        )
-        raise ConfigError("about", rule)
+    if unlike := _unlike(found):
+        raise ConfigError("about", unlike)
+    found = np.asarray(found)
     little = found.astype(found.dtype.newbyteorder("<"), copy=False)
     return f"{little.dtype.str}{little.shape}".encode(), little.tobytes()
+
+
+def _unlike(array: Any) -> str | None:
+    """Why equal arrays of this kind need not have equal bytes, and what to give; ``None`` where they have."""
+    import numpy as np
+
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if isinstance(array, np.ma.MaskedArray):
+        return "has an array with a mask, whose hidden values would count: give filled values and the mask"
+    if kind == "O":
+        return "has an array of Python objects: give it as a list, or with an element type such as float64"
+    if array.dtype.names:
+        return "has an array of records: give the array of each field"
+    if (kind == "f" and size > 8) or (kind == "c" and size > 16):
+        return f"has an array of {array.dtype.name}, with numbers of more than 64 bits: give it as float64"
+    if kind not in "biufcmMSU":
+        return f"has an array of {array.dtype.name}, which NumPy has no name for: give its bytes, or float32"
+    return None
 
 
 def given_model(model: object, spec: JobSpec | None = None) -> object:

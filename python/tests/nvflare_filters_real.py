@@ -67,6 +67,8 @@ def test_metrics_may_leave():
         metrics(**{f"{n}" + "x" * 1000: 1 for n in range(20)}),
         metrics(step=1 << 1_000_000),
         metrics(model=nested(2000)),
+        metrics(wide=np.longdouble(1)),
+        metrics(two=np.complex128(1)),
     ],
 )
 def test_nothing_that_could_be_a_model_leaves_as_it_is(result):

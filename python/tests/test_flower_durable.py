@@ -101,20 +101,25 @@ def test_a_process_that_is_killed_at_any_line_forgets_nothing(tmp_path, what):
 
 FULL = """
 import resource, sys
+from blindsum.errors import StoreError
 from blindsum.flower.trained import Cohorts
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 try:
     Cohorts(sys.argv[1]).lost("m1", ("a", "b", "c"))
-except OSError:
-    print("full")
+except StoreError as error:
+    print(error)
 """
 
 
 def test_a_disk_that_is_full_empties_no_memory(tmp_path):
     for model in ("m1", "m2", "m3"):
         Cohorts(str(tmp_path)).enter(model, PARTIES)
-    assert script(FULL, tmp_path) == "full\n"
+    told = script(FULL, tmp_path)
+    assert told.startswith(f"blindsum-state {tmp_path}: ")
+    assert told.endswith(
+        "; let this process write it again: another folder would not know what this node has trained\n"
+    )
     assert all(is_refused(tmp_path, model) for model in ("m1", "m2", "m3"))
 
 
@@ -212,7 +217,7 @@ def test_a_file_that_cannot_be_read_is_named_with_the_cure(tmp_path, name):
         folder.write(b"state", 1, Place(1, 0), Answer())
         (folder._folder / name).unlink()
         (folder._folder / name).mkdir()
-        cure = "name a folder that this process may write, in --node-config of the SuperNode"
+        cure = "let this process write it again: another folder would not know what this node has trained"
         with refused(tmp_path, f"it is a folder; {cure}"):
             folder.read()
 

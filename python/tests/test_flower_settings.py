@@ -6,7 +6,7 @@ import pytest
 
 import blindsum as bs
 from blindsum.flower import refusals
-from blindsum.flower.settings import NodeSettings, RunSettings, check_early
+from blindsum.flower.settings import NodeSettings, RunSettings
 from blindsum.flower.simulated import weight_in
 from blindsum.nvflare.server import JobSettings
 
@@ -82,7 +82,7 @@ def words(error):
 )
 def test_an_error_of_the_job_names_the_key_of_the_run(config, field):
     with pytest.raises(bs.ConfigError) as caught:
-        check_early(RunSettings.read(config, {}))
+        RunSettings.read(config, {}).check_early()
     text = str(caught.value)
     assert caught.value.field == field
     assert text.startswith(f"{field}: ")

@@ -334,6 +334,25 @@ def test_a_look_that_fails_costs_no_round(world, spec, monkeypatch, caplog):
     assert said.levelno == logging.DEBUG
 
 
+def test_a_look_that_fails_before_the_round_begins_costs_no_round(world, spec):
+    """Three nodes are known, and it is looked which party is the fourth one."""
+    parties, rounds, admin = world
+    admin.fails = 3
+    tag = rounds.begin(spec, NODES, dict(zip(NODES[:3], CLINICS[:3], strict=True)), "model", 600.0)["tag"]
+    told = [parties.give(name, tag) for name in CLINICS]
+    all_have_the_sum_of(CLINICS, rounds, told)
+    assert admin.fails == 0
+
+
+def test_a_coordinator_that_is_gone_is_not_looked_for_until_the_timeout(world, spec, monkeypatch):
+    monkeypatch.setattr(standing, "LOOK", 0.01)
+    _, rounds, admin = world
+    admin.fails = 1000
+    rounds.begin(spec, NODES, {}, "model", 600.0)
+    assert rounds.wait(60)
+    assert rounds.result() == "no such place"
+
+
 def test_who_has_failed_is_looked_at_once_where_nothing_changes(world, spec, monkeypatch):
     """Node 103 has the name of a party that is there: each look costs a connection."""
     monkeypatch.setattr(standing, "LOOK", 0.01)

@@ -67,6 +67,13 @@ def test_hashes_stay_what_they_are():
     assert found == whole.digest()
 
 
+class Hides:
+    """Something whose array has a mask."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ma.array([1.0, 2.0], mask=[True, False])
+
+
 def deep(lists):
     found = []
     for _ in range(lists):
@@ -77,10 +84,12 @@ def deep(lists):
 @pytest.mark.parametrize(
     ("about", "said"),
     [
-        (np.array([1, "a", None], object), "object"),
-        ([MODEL, np.array([[1], [2, 3]], object)], "object"),
-        (np.zeros(2, [("a", "i4"), ("b", "f4")]), "void"),
-        (np.zeros(2, np.longdouble), "longdouble|float128"),
+        (np.array([1, "a", None], object), "Python objects.*as a list"),
+        ([MODEL, np.array([[1], [2, 3]], object)], "Python objects"),
+        (np.zeros(2, [("a", "i4"), ("b", "f4")]), "records.*each field"),
+        (np.zeros(2, np.longdouble), "more than 64 bits.*float64"),
+        (np.zeros(2, "V2"), "give its bytes"),
+        (Hides(), "an array with a mask"),
         ("half \ud800", "half a character at 5"),
         (["lr", "\ud800"], "half a character at 0"),
         (np.ma.array([1.0, 2.0], mask=[True, False]), "an array with a mask"),

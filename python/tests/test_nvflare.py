@@ -290,6 +290,15 @@ def test_settings_are_not_refused_for_a_number_of_sites_that_nobody_knows():
     with pytest.raises(bs.ConfigError, match="min_parties: is 11 and must be at most parties = 4") as caught:
         job_settings(min_parties=11).spec("tumour", 5, 4)
     assert caught.value.field == "min_parties"
-    for fields in ({"bits": 99}, {"protocol": "flashe", "min_parties": 11}, {"min_parties": "many"}):
-        with pytest.raises(bs.ConfigError):
+    for fields, field in (
+        ({"bits": 99}, "bits"),
+        ({"bits": 99, "min_parties": 500}, "bits"),
+        ({"bits": 99, "corrupt": 0.49}, "bits"),
+        ({"protocol": "flashe", "min_parties": 11}, "protocol"),
+        ({"min_parties": "many"}, "min_parties"),
+        ({"min_parties": -1}, "min_parties"),
+        ({"min_parties": 2**32}, "min_parties"),
+    ):
+        with pytest.raises(bs.ConfigError) as caught:
             job_settings(**fields).check()
+        assert caught.value.field == field

@@ -9,6 +9,7 @@ import pytest
 import blindsum as bs
 from blindsum import checks
 from blindsum.cli.join import number
+from blindsum.cli.training import is_zero
 from blindsum.flower import records
 from blindsum.nvflare import params
 from blindsum.training.contribution import Contribution, contribution
@@ -20,6 +21,10 @@ WHOLE = (
 )
 WRONG = (
     *(300.5, np.float32(0.5), float("nan"), float("inf"), True, "300", [300]),
+    *(
+        np.ma.array(3, mask=True),
+        Decimal("1E+99999999"),
+    ),
     *(np.array(300.5), np.array([300]), np.True_, Decimal("300.5"), Decimal("NaN"), 2**32, -1),
 )
 
@@ -49,13 +54,24 @@ def test_what_is_no_whole_number_is_refused_with_what_to_do(weight):
 
 
 def test_a_number_that_python_does_not_write_is_refused_by_its_size():
-    for refuse in (
-        lambda: checks.weight("weight", 10**5000, SPEC),
-        lambda: records.weight_of({"n": 10**5000}, "n"),
-        lambda: params.weight_of({params.STEPS: 10**5000}),
+    for weight, said in (
+        (10**5000, "a number of 16610 bits"),
+        (Fraction(10**5000 + 1, 3), "a Fraction that Python does not write"),
+        (np.array(10**5000, dtype=object), "a ndarray that Python does not write"),
     ):
-        with pytest.raises(bs.InputError, match=r"a number of 16610 bits .* whole number"):
-            refuse()
+        for refuse in (
+            lambda: checks.weight("weight", weight, SPEC),  # noqa: B023
+            lambda: records.weight_of({"n": weight}, "n"),  # noqa: B023
+            lambda: params.weight_of({params.STEPS: weight}),  # noqa: B023
+        ):
+            with pytest.raises(bs.InputError, match=f"{said} .*whole number"):
+                refuse()
+
+
+@pytest.mark.parametrize("weight", [0, 0.0, np.array(0), np.array(0.0), Decimal(0), np.float32(0)], ids=repr)
+def test_a_weight_of_nothing_sits_the_round_out_whatever_its_type(weight):
+    assert is_zero(weight)
+    assert not any(map(is_zero, (1, None, False, "0", 0.5, np.array([0]))))
 
 
 def test_a_weight_may_be_a_float_in_a_session(place, partner):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from blindsum.checks import count
 from blindsum.cli.modules import module, split
 from blindsum.errors import ConfigError
 
@@ -112,7 +112,7 @@ def update_of(step: Any) -> tuple[Any, Any, Any]:
 
 def is_zero(weight: Any) -> bool:
     """Whether a weight says that there is no update."""
-    return isinstance(weight, numbers.Real) and not isinstance(weight, bool) and weight == 0
+    return count(weight) == 0
 
 
 def refused(error: InputError) -> str:

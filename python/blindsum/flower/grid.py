@@ -27,7 +27,7 @@ from blindsum.flower.records import (
 from blindsum.flower.refusals import foreign
 from blindsum.flower.replies import MAX_KNOWN, NodeReply, agreeing, all_refused, clean, read, refuse
 from blindsum.flower.sent import configuration, is_train, with_record
-from blindsum.flower.settings import RunSettings, check_early, check_job, check_nodes
+from blindsum.flower.settings import RunSettings, check_job, check_nodes
 from blindsum.flower.standing import StandingRounds
 from blindsum.flower.texts import DIRECT, ENROL, MEAN, MESSAGES, SIMULATION, logger, warn_once
 from blindsum.framework_jobs import MANY
@@ -116,7 +116,7 @@ class SecureGrid:
         if self._template is not None:
             check_job(self._template, self._transport)
         else:
-            check_early(self._settings)
+            self._settings.check_early()
             check_job(JobSpec(protocol=self._settings.protocol, parties=MANY, dim=1), self._transport)
         self._step = 0
         self._dropped = set[str]()

@@ -34,7 +34,7 @@ def is_first_report(folder: str, model: str) -> bool:
 
     Raises
     ------
-    OSError
+    blindsum.StoreError
         The folder cannot be written.
     """
     first = False

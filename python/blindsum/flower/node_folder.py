@@ -38,7 +38,6 @@ from blindsum.flower import remembered
 from blindsum.flower.durable import FileLock, write
 from blindsum.flower.refusals import OutOfOrder
 from blindsum.flower.texts import logger
-from blindsum.os_errors import words
 
 FOLDER = "messages"
 """Under the node's ``blindsum-state``."""
@@ -56,9 +55,6 @@ OVER = "over"
 
 CLEARED = "cleared"
 """The file that says that nothing of before is left to remove."""
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a disk that is full, or of its user's share."""
 
 
 @dataclass(frozen=True)
@@ -238,11 +234,7 @@ class JobFolder:
         except WaitTimeoutError:
             raise
         except OSError as error:
-            # Another folder would not know what this node has trained.
-            cure = "name a folder that this process may write, in --node-config of the SuperNode"
-            if error.errno in NO_ROOM:
-                cure = "make room there"
-            raise StoreError(f"blindsum-state {self._base}: {words(error)}; {cure}") from error
+            raise remembered.unwritable(Path(self._base), error) from error
 
     def _lock(self, wait: float) -> FileLock:
         """The lock, held; it is made again where another process removes it meanwhile."""

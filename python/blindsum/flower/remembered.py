@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
+from blindsum.errors import StoreError
 from blindsum.flower.durable import FileLock, write
+from blindsum.os_errors import words
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk that is full, or of its user's share."""
 
 MOST = 100_000
 """Texts of a file; the older half is forgotten where there are more."""
@@ -31,10 +37,26 @@ def changed(
 
     Raises
     ------
-    OSError
-        The folder cannot be written.
+    blindsum.StoreError
+        The folder cannot be read or written.
     """
-    place = Path(folder)
+    try:
+        _change(Path(folder), name, change, is_bounded=is_bounded)
+    except OSError as error:
+        raise unwritable(Path(folder), error) from error
+
+
+def unwritable(folder: Path, error: OSError) -> StoreError:
+    """The error of a node's folder. Another one would not know what the node has trained."""
+    cure = "name a folder that this process may write, in --node-config of the SuperNode"
+    if error.errno in NO_ROOM:
+        cure = "make room there"
+    elif folder.is_dir() and any(folder.iterdir()):
+        cure = "let this process write it again: another folder would not know what this node has trained"
+    return StoreError(f"blindsum-state {folder}: {words(error)}; {cure}")
+
+
+def _change(place: Path, name: str, change: Callable[[list[str]], list[str]], *, is_bounded: bool) -> None:
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     # An older process of this node may still live. The lock is no file that another takes the place of.
     with FileLock(place / f"{name}.lock") as lock:

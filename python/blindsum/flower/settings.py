@@ -17,7 +17,7 @@ from blindsum import checks
 from blindsum.errors import ConfigError
 from blindsum.flower.refusals import Refusal
 from blindsum.flower.texts import MEAN, ONE, POLICY, PREFIX, run_key
-from blindsum.framework_jobs import MANY, MIN_PARTIES, errors_of_settings, job_of, metrics_from
+from blindsum.framework_jobs import MANY, MIN_PARTIES, check_early, errors_of_settings, job_of, metrics_from
 from blindsum.policy import Policy
 from blindsum.spec import JobSpec
 from blindsum.tables import Metric
@@ -362,6 +362,17 @@ class RunSettings:
             rule = f"{self.transport!r} needs no coordinator: leave blindsum-coordinator out"
             raise ConfigError("blindsum-transport", rule)
 
+    def check_early(self) -> None:
+        """Refuse settings that break a rule with any number of nodes, before it is known how many there are.
+
+        Raises
+        ------
+        blindsum.ConfigError
+            Such a setting.
+        """
+        spec = lambda settings: settings.spec("flower", 1, MANY)  # noqa: E731
+        check_early(self, spec, run_key, _IN_RUN.removeprefix("; "))
+
     def spec(self, job: str, dim: int, parties: int) -> JobSpec:
         """The job of one round.
 
@@ -396,22 +407,6 @@ class RunSettings:
     def declared(self) -> tuple[Metric, ...]:
         """The metrics that are summed."""
         return metrics_from(self.metrics, "blindsum-metrics", _IN_RUN.removeprefix("; "), self.metric_bound)
-
-
-def check_early(settings: RunSettings) -> None:
-    """Refuse settings that break a rule with any number of nodes, before it is known how many there are.
-
-    Raises
-    ------
-    blindsum.ConfigError
-        Such a setting.
-    """
-    try:
-        settings.spec("flower", 1, max(MANY, settings.min_parties))
-    except ConfigError as error:
-        # The first round says whether its nodes suffice.
-        if error.field not in map(run_key, ("parties", "min_parties")):
-            raise
 
 
 def check_nodes(nodes: int, protocol: str) -> None:

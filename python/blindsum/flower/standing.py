@@ -22,6 +22,9 @@ from blindsum.framework_jobs import MIN_PARTIES
 from blindsum.hosted import HostedResult, PendingRound
 from blindsum.spec import JobSpec
 
+MAX_MISSED = 10
+"""Looks in a row that may fail before a round begins."""
+
 LOOK = 0.5
 """Seconds between two looks at who has connected."""
 
@@ -272,8 +275,13 @@ class _StandingRound:
                 continue
             seen, again = failed, now + LOOK_AGAIN
             for name in self._gone() & set(pending.parties) - reported:
-                reported.add(name)
-                pending.report_failed(name, "its node has failed")
+                try:
+                    pending.report_failed(name, "its node has failed")
+                except BlindsumError as error:
+                    # It is reported after the next look.
+                    logger.debug("%s could not be reported as failed: %s", name, error)
+                else:
+                    reported.add(name)
 
     def _names_of_failed(self) -> set[str]:
         """What the nodes that have failed have said that they are."""
@@ -308,9 +316,16 @@ class _StandingRound:
         names, elsewhere = self._names, set(self._names.values())
         known = [names[node] for node in nodes if node in names]
         unknown = [node for node in nodes if node not in names]
-        here = list[str]()
+        here, connected, missed = list[str](), list[str](), 0
         while unknown:
-            free = set(self._connected()) - set(known)
+            try:
+                connected = self._connected()
+                missed = 0
+            except BlindsumError:
+                missed += 1
+                if missed > MAX_MISSED:
+                    raise
+            free = set(connected) - set(known)
             here = sorted(free, key=lambda name: (name in elsewhere, name))[: len(unknown)]
             with self._lock:
                 failed = sum(node in self._failed for node in unknown)

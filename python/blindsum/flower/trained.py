@@ -43,7 +43,7 @@ class Cohorts:
         ------
         blindsum.ConfigError
             It has given one beside others; ``field`` is ``"blindsum-policy-repeats"``.
-        OSError
+        blindsum.StoreError
             The folder cannot be written.
         """
         line = line_of(model, parties)

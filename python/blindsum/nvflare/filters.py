@@ -252,6 +252,8 @@ def _too_much(content: object) -> str | None:
                 count["characters in texts"] += len(value)
             case int() if value.bit_length() > MAX_BITS:
                 return f"a number of {value.bit_length()} bits"
+            case np.number() if value.itemsize > MAX_BITS // 8:
+                return f"a number of {8 * value.itemsize} bits"
             case None | bool() | np.bool_() | int() | float() | np.number():
                 count["numbers and texts"] += 1
             case _:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from blindsum import checks
 from blindsum.coordinator import Coordinator
 from blindsum.errors import ConfigError, RoundLost, SessionClosedError
-from blindsum.framework_jobs import MANY, MIN_PARTIES, errors_of_settings, job_of, metrics_from
+from blindsum.framework_jobs import MANY, MIN_PARTIES, check_early, errors_of_settings, job_of, metrics_from
 from blindsum.hosted import HostedResult, PendingRound
 from blindsum.nvflare.settings import SiteSettings
 from blindsum.nvflare.sites import LATE, RELEASE, hides_sum
@@ -50,13 +49,7 @@ class JobSettings:
         blindsum.ConfigError
             A rule is broken; ``field`` names the setting.
         """
-        least = checks.whole_number(self.min_parties)
-        try:
-            self.spec("nvflare", 1, max(MANY, least or 0))
-        except ConfigError as error:
-            # The job's start says whether its sites suffice.
-            if error.field not in ("parties", "min_parties") or least is None:
-                raise
+        check_early(self, lambda settings: settings.spec("nvflare", 1, MANY), _called, ADVICE)
         spec = JobSpec(protocol=self.protocol, parties=MANY, dim=1)
         if spec.hides_sum:
             raise ConfigError("protocol", hides_sum(str(spec.protocol)))
