@@ -51,7 +51,7 @@ def count(value: object) -> int | None:
             return None
         # Nor is NaN small.
         if is_small and math.floor(value) == value:
-            whole = int(math.floor(value))
+            whole = whole_number(math.floor(value))
     return whole
 
 

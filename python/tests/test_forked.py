@@ -1,13 +1,17 @@
 """A fork of a process that works in a job is refused, and abuse case 43: at every door, and nothing hangs."""
 
+import gc
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
+from conftest import three_urls
 
 import blindsum as bs
 from blindsum.machines import PartyMachine, ServerMachine
@@ -18,6 +22,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def in_a_child(work):
     """Run ``work`` in a forked child; what it returns, or a failure where it hangs."""
     reads, writes = os.pipe()
+    # A child does not collect what other tests of this process have left.
+    gc.collect()
+    gc.freeze()
     child = os.fork()
     if child == 0:
         os.close(reads)
@@ -26,6 +33,7 @@ def in_a_child(work):
         finally:
             os._exit(0)
     os.close(writes)
+    gc.unfreeze()
     deadline = time.monotonic() + 60
     while os.waitpid(child, os.WNOHANG) == (0, 0):
         if time.monotonic() > deadline:
@@ -140,6 +148,42 @@ def test_machines_are_refused_in_a_child(place):
 def test_an_admin_is_refused_in_a_child(place):
     admin = bs.Admin("https://localhost:1", identity=place.operator("ops"), ca=place.folder)
     assert in_a_child(lambda: refusals({"jobs": admin.jobs})) == "[]"
+
+
+def kept_things(place):
+    """One of each kind that has threads or connections, all in use, and whoever ends them."""
+    spec = place.spec(parties=1)
+    with place.coordinator(spec, hosted=True, admin="127.0.0.1:0") as hosting:
+        port = hosting.admin.rpartition(":")[2]
+        admin = bs.Admin(f"https://localhost:{port}", identity=place.operator("ops"), ca=place.folder)
+        here = hosting.begin(["a"], join_within=600)
+        here.call_off()
+        with suppress(bs.RoundLost):
+            here.result()
+        there = admin.begin("job", ["a"], join_within=600)
+        yield {"Admin": admin, "a round of a host here": here, "a round of a host elsewhere": there}
+        there.call_off()
+    with place.coordinator(spec) as coordinator, place.join(coordinator, "a") as session:
+        yield {"Coordinator": coordinator, "Session": session, "Round": session.next_round()}
+    urls = three_urls()
+    with place.server(place.spec(protocol="mpc3", parties=3), urls, 1) as server:
+        yield {"Server": server}
+
+
+def test_what_a_child_inherits_is_let_go_of(place):
+    """A collection of garbage in a child may find what its parent had no more use for."""
+    for things in kept_things(place):
+        natives = {name: thing.__dict__["_native"] for name, thing in things.items()}
+
+        def forgets(natives=natives, things=things):
+            for thing in things.values():
+                del thing._native
+            # Each has been the last to hold its native part.
+            held = [name for name in natives if sys.getrefcount(natives[name]) > 2]
+            natives.clear()
+            return held
+
+        assert in_a_child(forgets) == "[]"
 
 
 def child_of_fork(session_name):

@@ -10,14 +10,14 @@ use tokio::runtime::Runtime;
 use crate::calls::{PendingRound, read_call};
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::network::{Pem, credentials};
-use crate::process::Home;
+use crate::process::Homed;
 use crate::steps::Step;
 use crate::wait::{abandonable, locked};
 
 /// Orders of an operator. Each call makes a connection of its own: orders are rare, and a coordinator may be started again
 /// between two of them.
 #[pyclass(frozen, module = "blindsum._native")]
-pub struct Admin(Arc<Line>);
+pub struct Admin(Homed<Arc<Line>>);
 
 /// What it is called in errors.
 const ADMIN: &str = "connection to a coordinator";
@@ -27,7 +27,6 @@ pub struct Line {
     url: String,
     credentials: Credentials,
     server_name: Option<String>,
-    home: Home,
     runtime: Mutex<Option<Runtime>>,
 }
 
@@ -42,13 +41,13 @@ pub fn admin_of(
     admin::check_url(&url).or_raise(py)?;
     let credentials = credentials(pem).or_raise(py)?;
     let runtime = Mutex::new(None);
-    Ok(Admin(Arc::new(Line {
+    let line = Arc::new(Line {
         url,
         credentials,
         server_name,
-        home: Home::here(),
         runtime,
-    })))
+    });
+    Ok(Admin(Homed::new(ADMIN, line)))
 }
 
 impl IntoPyErr for AdminError {
@@ -102,8 +101,7 @@ impl Line {
 impl Admin {
     /// One job, or all where the name is empty, as a JSON array.
     fn describe(&self, py: Python<'_>, job: String) -> PyResult<String> {
-        self.0.home.check(py, ADMIN)?;
-        let line = self.0.clone();
+        let line = self.0.at_home(py)?.clone();
         let ask = move || line.ask(|runtime, mut admin| runtime.block_on(admin.describe(&job)));
         abandonable(py, ask)?.or_raise(py)
     }
@@ -116,8 +114,7 @@ impl Admin {
         command: String,
         reason: String,
     ) -> PyResult<String> {
-        self.0.home.check(py, ADMIN)?;
-        let line = self.0.clone();
+        let line = self.0.at_home(py)?.clone();
         let ask = move || {
             line.ask(|runtime, mut admin| runtime.block_on(admin.order(&job, &command, &reason)))
         };
@@ -126,8 +123,7 @@ impl Admin {
 
     /// Adds a job, its specification as JSON; gives what was done. Where it is `hosted`, a host begins its rounds.
     fn add(&self, py: Python<'_>, spec: String, hosted: bool, reason: String) -> PyResult<String> {
-        self.0.home.check(py, ADMIN)?;
-        let line = self.0.clone();
+        let line = self.0.at_home(py)?.clone();
         let ask = move || {
             line.ask(|runtime, mut admin| runtime.block_on(admin.add(&spec, hosted, &reason)))
         };
@@ -136,8 +132,7 @@ impl Admin {
 
     /// Makes the coordinator read its files again; gives what it did, a line each.
     fn reload(&self, py: Python<'_>, reason: String) -> PyResult<String> {
-        self.0.home.check(py, ADMIN)?;
-        let line = self.0.clone();
+        let line = self.0.at_home(py)?.clone();
         let ask = move || line.ask(|runtime, mut admin| runtime.block_on(admin.reload(&reason)));
         abandonable(py, ask)?.or_raise(py)
     }
@@ -155,9 +150,9 @@ impl Admin {
         join_within: Option<f64>,
         deadline: Option<f64>,
     ) -> PyResult<PendingRound> {
-        self.0.home.check(py, ADMIN)?;
+        let line = self.0.at_home(py)?.clone();
         let call = read_call(tag, parties, model, join_within, deadline)?;
-        let line = self.0.clone();
+        let kept = line.clone();
         let begin = move || {
             line.ask(|runtime, admin| {
                 let round = runtime.block_on(admin.host(&job, call))?;
@@ -165,6 +160,6 @@ impl Admin {
             })
         };
         let (round, runtime) = abandonable(py, begin)?.or_raise(py)?;
-        Ok(PendingRound::there(round, runtime, self.0.clone()))
+        Ok(PendingRound::there(round, runtime, kept))
     }
 }

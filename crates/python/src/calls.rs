@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::party::duration;
-use crate::process::Home;
+use crate::process::Homed;
 use crate::results::{instance, read_only};
 use crate::steps::Step;
 use crate::vectors::{read_model, sums_array};
@@ -111,11 +111,13 @@ enum Control {
 
 /// A round that was called. Its methods may be called from several threads.
 #[pyclass(frozen, module = "blindsum._native")]
-pub struct PendingRound {
+pub struct PendingRound(Homed<Called>);
+
+/// What has threads and connections.
+struct Called {
     ended: Mutex<Receiver<Ended>>,
     control: Control,
     runtime: Handle,
-    home: Home,
     /// It lives as long as its rounds.
     _line: Option<Arc<Kept>>,
 }
@@ -150,13 +152,13 @@ impl PendingRound {
         runtime: Handle,
         line: Option<Arc<Kept>>,
     ) -> Self {
-        Self {
+        let called = Called {
             ended: Mutex::new(ended),
             control,
             runtime,
-            home: Home::here(),
             _line: line,
-        }
+        };
+        Self(Homed::new(ROUND, called))
     }
 }
 
@@ -168,9 +170,9 @@ impl PendingRound {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.home.check(py, ROUND)?;
+        let called = self.0.at_home(py)?;
         let found = patiently(py, duration(timeout), |at_most| {
-            match locked(&self.ended).recv_timeout(at_most) {
+            match locked(&called.ended).recv_timeout(at_most) {
                 Ok(end) => Some(Some(end)),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => Some(None),
@@ -191,10 +193,10 @@ impl PendingRound {
 
     /// The host knows that a party has failed.
     fn report_failed(&self, py: Python<'_>, party: &str, reason: &str) -> PyResult<()> {
-        self.home.check(py, ROUND)?;
+        let called = self.0.at_home(py)?;
         released(py, || {
-            self.runtime.block_on(async {
-                match &self.control {
+            called.runtime.block_on(async {
+                match &called.control {
                     Control::Here(control) => control.report_failed(party, reason).await,
                     Control::There(control) => control.report_failed(party, reason).await,
                 }
@@ -205,10 +207,10 @@ impl PendingRound {
 
     /// The host wants no result any more.
     fn call_off(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
-        self.home.check(py, ROUND)?;
+        let called = self.0.at_home(py)?;
         released(py, || {
-            self.runtime.block_on(async {
-                match &self.control {
+            called.runtime.block_on(async {
+                match &called.control {
                     Control::Here(control) => control.call_off(reason).await,
                     Control::There(control) => control.call_off(reason).await,
                 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_monitor::{Settings, Shown};
@@ -13,7 +13,7 @@ use blindsum_net::report::JobStatus;
 use blindsum_net::{Limits, Membership, NetError, Reload, Room, Task};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 
@@ -22,11 +22,11 @@ use crate::errors::{OrRaise, raise};
 use crate::feed::{Feed, News};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
-use crate::process::{Home, HomeOnly, begin_work, closed};
+use crate::process::{Homed, begin_work};
 use crate::spec::{read_fields, read_job};
 use crate::steps::Step;
 use crate::vectors::read_model;
-use crate::wait::{abandonable, locked, patiently};
+use crate::wait::{abandonable, patiently};
 
 /// What it is called in errors.
 const COORDINATOR: &str = "coordinator";
@@ -55,16 +55,20 @@ pub struct Coordinator {
     /// Where the dashboard is, `HOST:PORT`; `None` if nowhere.
     #[pyo3(get)]
     dashboard: Option<String>,
-    reload: Reload,
     job: String,
     sums_fit_64_bits: bool,
+    served: Homed<Served>,
+}
+
+/// What has threads and connections.
+struct Served {
+    reload: Reload,
     control: Control,
     stop: Arc<Notify>,
     /// Where a drain is asked for: why, and how long a round may last.
     drains: mpsc::UnboundedSender<(String, Option<f64>)>,
     feed: Arc<Feed>,
-    home: Home,
-    runtime: Mutex<HomeOnly<Runtime>>,
+    runtime: Runtime,
 }
 
 /// Starts a coordinator; parties can connect when this returns.
@@ -187,15 +191,19 @@ pub fn serve(
         starts_from,
         metrics,
         dashboard,
-        reload,
         job,
         sums_fit_64_bits,
-        control,
-        stop,
-        drains,
-        feed,
-        home: Home::here(),
-        runtime: Mutex::new(HomeOnly::new(runtime)),
+        served: Homed::new(
+            COORDINATOR,
+            Served {
+                reload,
+                control,
+                stop,
+                drains,
+                feed,
+                runtime,
+            },
+        ),
     })
 }
 
@@ -263,9 +271,9 @@ async fn watch_over(
 impl Coordinator {
     /// The next status of the job (JSON), `""` where nothing came in time, `None` at the end.
     fn next_status(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
-        self.home.check(py, COORDINATOR)?;
+        let served = self.served.at_home(py)?;
         let timeout = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
-        match patiently(py, Some(timeout), |at_most| self.feed.next(at_most))? {
+        match patiently(py, Some(timeout), |at_most| served.feed.next(at_most))? {
             None => Ok(Some(String::new())),
             Some(News::Status(status)) => Ok(Some(text(&*status)?)),
             Some(News::Over(ended)) => ended.or_raise(py).map(|()| None),
@@ -274,14 +282,14 @@ impl Coordinator {
 
     /// Reads certificate, key, CA and revocation list again.
     fn reload(&self, py: Python<'_>) -> PyResult<()> {
-        self.home.check(py, COORDINATOR)?;
-        released(py, || self.reload.reload());
+        let served = self.served.at_home(py)?;
+        released(py, || served.reload.reload());
         Ok(())
     }
 
     /// Orders something of the job, a command as JSON; gives what was done, for people.
     fn order(&self, py: Python<'_>, command: &str, reason: String) -> PyResult<String> {
-        self.home.check(py, COORDINATOR)?;
+        let served = self.served.at_home(py)?;
         let refused =
             |error: OrderError| raise(py, "OrderError", (error.code(), error.to_string()));
         let (command, job) = (Command::read(command).map_err(refused)?, self.job.clone());
@@ -290,7 +298,7 @@ impl Coordinator {
             by: PROGRAM.into(),
             reason,
         };
-        let (control, runtime) = (self.control.clone(), self.runtime(py)?);
+        let (control, runtime) = (served.control.clone(), served.runtime.handle().clone());
         let given = move || runtime.block_on(control.order(&job, order));
         let outcome = abandonable(py, given)?;
         Ok(outcome.map_err(refused)?.to_string())
@@ -307,9 +315,10 @@ impl Coordinator {
         join_within: Option<f64>,
         deadline: Option<f64>,
     ) -> PyResult<PendingRound> {
-        self.home.check(py, COORDINATOR)?;
+        let served = self.served.at_home(py)?;
         let call = read_call(tag, parties, model, join_within, deadline)?;
-        let (control, job, runtime) = (self.control.clone(), self.job.clone(), self.runtime(py)?);
+        let (control, job) = (served.control.clone(), self.job.clone());
+        let runtime = served.runtime.handle().clone();
         let here = runtime.clone();
         let called = move || here.block_on(control.call(&job, call));
         let pending = abandonable(py, called)?.or_raise(py)?;
@@ -318,25 +327,17 @@ impl Coordinator {
 
     /// Lets the round under way end, begins none, and ends; `next_status` says when that is done. Returns at once.
     fn drain(&self, py: Python<'_>, reason: String, within: Option<f64>) -> PyResult<()> {
-        self.home.check(py, COORDINATOR)?;
+        let served = self.served.at_home(py)?;
         // A coordinator that has ended needs no drain.
-        let _ = self.drains.send((reason, within));
+        let _ = served.drains.send((reason, within));
         Ok(())
     }
 
     /// Tells the parties and ends; `next_status` says when that is done.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        self.home.check(py, COORDINATOR)?;
-        self.stop.notify_one();
+        let served = self.served.at_home(py)?;
+        served.stop.notify_one();
         Ok(())
-    }
-}
-
-impl Coordinator {
-    fn runtime(&self, py: Python<'_>) -> PyResult<Handle> {
-        let mut held = locked(&self.runtime);
-        let runtime = held.get().map(|runtime| runtime.handle().clone());
-        runtime.ok_or_else(|| closed(py))
     }
 }
 
@@ -354,11 +355,8 @@ pub fn text(value: &impl serde::Serialize) -> PyResult<String> {
 impl Drop for Coordinator {
     fn drop(&mut self) {
         // Without waiting for its threads: this may run while the interpreter exits.
-        if !self.home.is_here() {
-            return;
-        }
-        if let Some(runtime) = locked(&self.runtime).take() {
-            runtime.shutdown_background();
+        if let Some(served) = self.served.take() {
+            served.runtime.shutdown_background();
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::errors::{OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
-use crate::process::{Home, HomeOnly, begin_work};
+use crate::process::{Homed, begin_work};
 use crate::spec::{read_fields, read_job};
 use crate::wait::{abandonable, locked, patiently};
 
@@ -28,11 +28,15 @@ pub struct Follower {
     /// Where metrics and health are answered, `HOST:PORT`; `None` if nowhere.
     #[pyo3(get)]
     metrics: Option<String>,
+    running: Homed<Running>,
+}
+
+/// What has threads and connections.
+struct Running {
     reload: Reload,
     stop: Arc<Notify>,
     ended: Mutex<Receiver<Result<(), NetError>>>,
-    home: Home,
-    runtime: Mutex<HomeOnly<Runtime>>,
+    runtime: Runtime,
 }
 
 /// What it is called in errors.
@@ -95,11 +99,15 @@ pub fn follow(
     Ok(Follower {
         address,
         metrics,
-        reload,
-        stop,
-        ended: Mutex::new(ended),
-        home: Home::here(),
-        runtime: Mutex::new(HomeOnly::new(runtime)),
+        running: Homed::new(
+            SERVER,
+            Running {
+                reload,
+                stop,
+                ended: Mutex::new(ended),
+                runtime,
+            },
+        ),
     })
 }
 
@@ -123,10 +131,10 @@ async fn watch_over(
 impl Follower {
     /// Waits for the end; whether it has come.
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
-        self.home.check(py, SERVER)?;
+        let running = self.running.at_home(py)?;
         let timeout = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
         let ended = patiently(py, Some(timeout), |at_most| {
-            match locked(&self.ended).recv_timeout(at_most) {
+            match locked(&running.ended).recv_timeout(at_most) {
                 Ok(ended) => Some(ended),
                 Err(RecvTimeoutError::Timeout) => None,
                 // It was told already.
@@ -141,15 +149,15 @@ impl Follower {
 
     /// Reads certificate, key, CA and revocation list again.
     fn reload(&self, py: Python<'_>) -> PyResult<()> {
-        self.home.check(py, SERVER)?;
-        released(py, || self.reload.reload());
+        let running = self.running.at_home(py)?;
+        released(py, || running.reload.reload());
         Ok(())
     }
 
     /// Ends the server; `wait` says when that is done.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        self.home.check(py, SERVER)?;
-        self.stop.notify_one();
+        let running = self.running.at_home(py)?;
+        running.stop.notify_one();
         Ok(())
     }
 }
@@ -157,11 +165,8 @@ impl Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         // Without waiting for its threads: this may run while the interpreter exits.
-        if !self.home.is_here() {
-            return;
-        }
-        if let Some(runtime) = locked(&self.runtime).take() {
-            runtime.shutdown_background();
+        if let Some(running) = self.running.take() {
+            running.runtime.shutdown_background();
         }
     }
 }

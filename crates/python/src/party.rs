@@ -15,7 +15,7 @@ use pyo3::types::PyString;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
-use crate::process::{Home, HomeOnly, begin_work, closed};
+use crate::process::{Homed, begin_work, closed};
 use crate::results::{read_only, round_result, unusable};
 use crate::spec::read_fields;
 use crate::steps::{Step, tag_of};
@@ -37,10 +37,15 @@ pub struct Party {
     #[pyo3(get)]
     spec: String,
     sums_fit_64_bits: bool,
+    member: Homed<Member>,
+}
+
+/// What has threads and connections.
+struct Member {
     reload: Reload,
     holding: Holding,
-    home: Home,
-    party: Mutex<HomeOnly<party::Party>>,
+    /// None after it has left.
+    party: Mutex<Option<party::Party>>,
 }
 
 /// Connects to a coordinator and learns the job.
@@ -77,10 +82,14 @@ pub fn join(
         name: party.name().into(),
         spec,
         sums_fit_64_bits: party.job().encoding().sums_fit_64_bits(),
-        reload: party.reload(),
-        holding: party.holding(),
-        home: Home::here(),
-        party: Mutex::new(HomeOnly::new(party)),
+        member: Homed::new(
+            SESSION,
+            Member {
+                reload: party.reload(),
+                holding: party.holding(),
+                party: Mutex::new(Some(party)),
+            },
+        ),
     })
 }
 
@@ -96,10 +105,10 @@ impl Party {
         tells_held: bool,
         tag: Option<Step>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.home.check(py, SESSION)?;
+        let member = self.member.at_home(py)?;
         let next = patiently(py, duration(timeout), |at_most| {
-            let mut party = locked(&self.party);
-            let Some(party) = party.get() else {
+            let mut party = locked(&member.party);
+            let Some(party) = party.as_mut() else {
                 return Some(None);
             };
             match party.wait_tag(tag_of(tag), at_most) {
@@ -133,41 +142,43 @@ impl Party {
 
     /// The last model of a job that is over, read-only; `None` before, and where it did not come here.
     fn final_model<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.home.check(py, SESSION)?;
+        let member = self.member.at_home(py)?;
         let model = released(py, || {
-            let mut party = locked(&self.party);
-            party.get().and_then(|party| party.final_model().cloned())
+            let mut party = locked(&member.party);
+            party
+                .as_mut()
+                .and_then(|party| party.final_model().cloned())
         });
         Ok(model.map(|model| read_only(py, model.values())))
     }
 
     /// Why the job was done before its rounds were; empty before the end, and where all rounds were done.
     fn done_early(&self, py: Python<'_>) -> PyResult<String> {
-        self.home.check(py, SESSION)?;
+        let member = self.member.at_home(py)?;
         Ok(released(py, || {
-            let mut party = locked(&self.party);
-            let party = party.get();
+            let mut party = locked(&member.party);
+            let party = party.as_mut();
             party.map_or_else(String::new, |party| party.done_early().to_owned())
         }))
     }
 
     /// Why operators of the coordinator let no round begin; empty where nothing holds the job.
     fn held(&self, py: Python<'_>) -> PyResult<String> {
-        self.home.check(py, SESSION)?;
-        Ok(released(py, || self.holding.reason()))
+        let member = self.member.at_home(py)?;
+        Ok(released(py, || member.holding.reason()))
     }
 
     /// Reads certificate, key, CA and revocation list again.
     fn reload(&self, py: Python<'_>) -> PyResult<()> {
-        self.home.check(py, SESSION)?;
-        released(py, || self.reload.reload());
+        let member = self.member.at_home(py)?;
+        released(py, || member.reload.reload());
         Ok(())
     }
 
     /// Leaves the job and tells the coordinator why: `"closed"`, `"stopped"`, or what failed. Nothing happens the second
     /// time.
     fn close(&self, py: Python<'_>, why: String) -> PyResult<()> {
-        self.home.check(py, SESSION)?;
+        let member = self.member.at_home(py)?;
         let departure = match &*why {
             "closed" => Departure::Closed,
             "stopped" => Departure::Stopped,
@@ -175,7 +186,7 @@ impl Party {
         };
         released(py, || {
             // Not while the party is locked: another thread may wait for a round, and must hear that it was closed.
-            let party = locked(&self.party).take();
+            let party = locked(&member.party).take();
             if let Some(party) = party {
                 party.leave(departure);
             }
@@ -204,8 +215,8 @@ pub struct Round {
     tag: Option<u64>,
     model: Model,
     sums_fit_64_bits: bool,
-    home: Home,
-    round: Mutex<HomeOnly<party::RoundHandle>>,
+    /// None after it was skipped.
+    round: Homed<Mutex<Option<party::RoundHandle>>>,
 }
 
 impl Round {
@@ -217,8 +228,7 @@ impl Round {
             tag: round.tag().map(|tag| tag.number),
             model: round.model().clone(),
             sums_fit_64_bits,
-            home: Home::here(),
-            round: Mutex::new(HomeOnly::new(round)),
+            round: Homed::new(ROUND, Mutex::new(Some(round))),
         }
     }
 }
@@ -232,10 +242,10 @@ impl Round {
 
     /// Whether an update must be submitted; not after the round was abandoned.
     fn needs_update(&self, py: Python<'_>) -> PyResult<bool> {
-        self.home.check(py, ROUND)?;
+        let handle = self.round.at_home(py)?;
         Ok(released(py, || {
-            let mut round = locked(&self.round);
-            round.get().is_some_and(|round| round.needs_update())
+            let mut round = locked(handle);
+            round.as_mut().is_some_and(|round| round.needs_update())
         }))
     }
 
@@ -247,14 +257,14 @@ impl Round {
         weight: u32,
         metrics: Metrics,
     ) -> PyResult<()> {
-        self.home.check(py, ROUND)?;
+        let handle = self.round.at_home(py)?;
         let vector = Vector::borrow(update)?;
         let values = vector.values()?;
         let copy = released(py, || copied(values)).or_raise(py)?;
         let submitted = released(py, || {
-            let mut round = locked(&self.round);
+            let mut round = locked(handle);
             round
-                .get()
+                .as_mut()
                 .map(|round| round.submit_with(copy, weight, &metrics))
         });
         match submitted {
@@ -267,10 +277,10 @@ impl Round {
 
     /// Waits for the result of the round: a `blindsum.RoundResult`.
     fn result<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.home.check(py, ROUND)?;
+        let handle = self.round.at_home(py)?;
         let result = patiently(py, duration(timeout), |at_most| {
-            let mut round = locked(&self.round);
-            let Some(round) = round.get() else {
+            let mut round = locked(handle);
+            let Some(round) = round.as_mut() else {
                 return Some(None);
             };
             round.wait_result(at_most).map(Some)
@@ -284,10 +294,10 @@ impl Round {
 
     /// Gives no update in the round, because it was refused for this reason, or because there is none.
     fn skip(&self, py: Python<'_>, refused: Option<String>) -> PyResult<()> {
-        self.home.check(py, ROUND)?;
+        let handle = self.round.at_home(py)?;
         let why = refused.map_or(Absence::SitsOut, Absence::Unusable);
         released(py, || {
-            if let Some(round) = locked(&self.round).take() {
+            if let Some(round) = locked(handle).take() {
                 round.skip(why);
             }
         });

@@ -58,55 +58,50 @@ pub fn begin_work(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Something that may be used and dropped only in the process that made it: its threads do not exist in
-/// a forked child, where a call would wait for ever and dropping could too.
-pub struct HomeOnly<T> {
+/// Something with threads or connections: it may be used and dropped only in the process that made it. In a forked child its
+/// threads do not exist, so that a call would wait for ever. Dropping could too: garbage is collected in a child as well.
+pub struct Homed<T> {
     value: Option<T>,
     home: Home,
+    what: &'static str,
 }
 
-impl<T> HomeOnly<T> {
-    /// Belongs to this process from now on.
-    pub fn new(value: T) -> Self {
+impl<T> Homed<T> {
+    /// Belongs to this process from now on; `what` it is called in errors.
+    pub fn new(what: &'static str, value: T) -> Self {
         Self {
             value: Some(value),
             home: Home::here(),
+            what,
         }
     }
 
-    /// Whether this is the process it was made in.
-    fn is_home(&self) -> bool {
-        self.home.is_here()
+    /// The value, if this is the process that made it.
+    pub fn at_home(&self, py: Python<'_>) -> PyResult<&T> {
+        self.home.check(py, self.what)?;
+        self.value.as_ref().ok_or_else(|| closed(py))
     }
 
-    /// The value; none after [`Self::take`] and in a forked child.
-    pub fn get(&mut self) -> Option<&mut T> {
-        if self.is_home() {
-            self.value.as_mut()
-        } else {
-            None
-        }
-    }
-
-    /// Takes the value out.
+    /// Takes the value out to drop it; none in a forked child, where it stays for good.
     pub fn take(&mut self) -> Option<T> {
-        if self.is_home() {
-            self.value.take()
-        } else {
-            None
+        match self.home.is_here() {
+            true => self.value.take(),
+            false => {
+                // guard: a-forked-child-drops-nothing
+                std::mem::forget(self.value.take());
+                None
+            }
         }
+    }
+}
+
+impl<T> Drop for Homed<T> {
+    fn drop(&mut self) {
+        drop(self.take());
     }
 }
 
 /// The error of a session that was closed.
 pub fn closed(py: Python<'_>) -> PyErr {
     raise(py, "SessionClosedError", ("the session was closed",))
-}
-
-impl<T> Drop for HomeOnly<T> {
-    fn drop(&mut self) {
-        if !self.is_home() {
-            std::mem::forget(self.value.take());
-        }
-    }
 }

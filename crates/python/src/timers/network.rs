@@ -11,7 +11,7 @@ use crate::errors::OrRaise;
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::party::read_policy;
-use crate::process::HomeOnly;
+use crate::process::Homed;
 use crate::wait::locked;
 
 /// Seconds that a party and its coordinator wait for each other.
@@ -42,7 +42,7 @@ pub fn tls_transfers(
 
 /// Parties of one job in this process, each over a connection of its own.
 #[pyclass(frozen, module = "blindsum._native")]
-pub struct Crowd(Mutex<HomeOnly<Parties>>);
+pub struct Crowd(Homed<Mutex<Option<Parties>>>);
 
 #[pymethods]
 impl Crowd {
@@ -67,12 +67,13 @@ impl Crowd {
         };
         let configs = pems.into_iter().map(config).collect();
         let parties = released(py, || Parties::join(configs)).or_raise(py)?;
-        Ok(Self(Mutex::new(HomeOnly::new(parties))))
+        Ok(Self(Homed::new("crowd", Mutex::new(Some(parties)))))
     }
 
     /// All of them give this update to one round, and wait for its result.
     fn round(&self, py: Python<'_>, update: Vec<f32>) -> PyResult<()> {
-        let played = released(py, || match locked(&self.0).get() {
+        let crowd = self.0.at_home(py)?;
+        let played = released(py, || match locked(crowd).as_mut() {
             Some(parties) => parties.round(&update),
             None => Err(NetError::Left),
         });
@@ -80,7 +81,9 @@ impl Crowd {
     }
 
     /// Ends their connections. Nothing happens the second time.
-    fn close(&self, py: Python<'_>) {
-        released(py, || drop(locked(&self.0).take()));
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let crowd = self.0.at_home(py)?;
+        released(py, || drop(locked(crowd).take()));
+        Ok(())
     }
 }
