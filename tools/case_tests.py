@@ -101,6 +101,7 @@ OTHERS = {
         ),
         ("python/tests/test_forked.py", "test_a_round_is_refused_in_a_child"),
         ("python/tests/test_forked.py", "test_machines_are_refused_in_a_child"),
+        ("python/tests/test_forked.py", "test_what_a_child_inherits_is_let_go_of"),
         ("python/tests/test_session.py", "test_a_forked_child_is_told_to_join_itself"),
         ("python/tests/test_session.py", "test_other_threads_run_while_a_party_waits"),
         ("python/tests/test_session.py", "test_ctrl_c_ends_a_wait"),
