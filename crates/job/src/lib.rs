@@ -16,6 +16,7 @@
 pub mod calls;
 pub mod chunks;
 mod closed;
+mod connection;
 pub mod difference;
 mod error;
 mod falling;
@@ -28,7 +29,6 @@ mod model;
 pub mod orders;
 pub mod party;
 pub mod pb;
-mod receiving;
 pub mod records;
 pub mod released;
 pub mod report;

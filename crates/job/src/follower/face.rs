@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::JobError;
+use crate::connection::{LinkId, Say};
 use crate::machine::{Machine, Now};
-use crate::party::{LinkId, Say};
 use crate::pb::CoordinatorFrame;
 use crate::records::Records;
 use crate::results::Results;

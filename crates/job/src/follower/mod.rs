@@ -18,10 +18,9 @@ use blindsum_protocol::{Follower, JobMemory, Round};
 use bytes::Bytes;
 use tracing::{debug, error, info, warn};
 
-use crate::chunks::Assembly;
+use crate::connection::{self, Connection, LinkId, Say};
 use crate::error::wrong;
 use crate::machine::Hand;
-use crate::party::{Certificates, LinkId, Say};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use crate::released::Releases;
@@ -36,11 +35,9 @@ pub use face::{CurrentIdentity, Effect, Input, Parts, ServerMachine, UploadId, U
 struct Server {
     hand: Hand<Input, Effect>,
     parts: Parts,
-    /// The latest connection, and how it stands.
-    link: (LinkId, Link),
+    connection: Connection<()>,
     /// Whether a coordinator has ever welcomed it: the two fit together then.
     was_welcomed: bool,
-    certificates: Certificates,
     /// The latest round that it was in.
     last_round: u64,
     /// What its machines keep of the job between rounds.
@@ -72,17 +69,6 @@ struct Active {
     heard: u8,
     /// Whether it talks with others that compute with it: what is lost between them then ends the round.
     is_talking: bool,
-    /// A message that is being received: its stage and its bytes so far.
-    receiving: Option<(u32, Assembly)>,
-}
-
-/// How a connection stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Link {
-    Lost,
-    /// The Hello was said.
-    Greeting,
-    Welcomed,
 }
 
 /// Why a connection, or everything, ends.
@@ -112,9 +98,8 @@ impl Server {
             releases: Releases::new(&parts.job, Vec::new(), keep_releases(&parts.records)),
             hand,
             parts,
-            link: (LinkId::default(), Link::Lost),
+            connection: Connection::default(),
             was_welcomed: false,
-            certificates: Certificates::default(),
             last_round: 0,
             memory: Arc::default(),
             active: None,
@@ -154,12 +139,12 @@ impl Server {
 
     async fn take(&mut self, input: Input) -> Result<(), Ended> {
         match input {
-            Input::Linked(link) if link > self.link.0 => self.linked(link),
-            Input::Lost(link, reason) if link == self.link.0 => {
+            Input::Linked(link) => self.linked(link),
+            Input::Lost(link, reason) if self.connection.is_over(link) => {
                 debug!(role = %self.parts.role, %reason, "the connection has ended");
-                self.lose_link();
+                self.connection.lose();
             }
-            Input::Frame(link, frame) if link == self.link.0 => self.heard(frame).await?,
+            Input::Frame(link, frame) if self.connection.is_over(link) => self.heard(frame).await?,
             Input::Upload {
                 id,
                 name,
@@ -183,49 +168,36 @@ impl Server {
             } => self.hear(from, round, letter).await?,
             Input::LineLost { to, reason } => self.line_lost(to, &reason),
             // Of a connection that was given up.
-            Input::Linked(_) | Input::Lost(..) | Input::Frame(..) => {}
+            Input::Lost(..) | Input::Frame(..) => {}
         }
         Ok(())
     }
 
     fn linked(&mut self, link: LinkId) {
-        self.lose_link();
-        self.link = (link, Link::Greeting);
-        let (first_version, last_version) = pb::WIRE_VERSIONS.into_inner();
+        if !self.connection.begin(link) {
+            return;
+        }
         let active = self.active.as_ref();
         let hello = pb::Hello {
-            first_version,
-            last_version,
-            program: pb::PROGRAM.into(),
-            job: self.parts.job.spec().job.clone(),
-            name: self.parts.name.clone(),
             round: active.map_or(0, |active| active.round.number()),
             answered: active.map_or(0, |active| active.heard.into()),
             last_round: self.last_round,
-            location: String::new(),
-            ..pb::Hello::default()
+            ..connection::hello(&self.parts.job.spec().job, &self.parts.name)
         };
         self.hand.say(Effect::Send(link, Say::Frame(hello.into())));
     }
 
     /// Gives up the connection, for another one.
     fn leave_link(&mut self, reason: String) {
-        self.lose_link();
-        self.hand.say(Effect::Reconnect(self.link.0, reason));
-    }
-
-    fn lose_link(&mut self) {
-        self.link.1 = Link::Lost;
-        self.certificates = Certificates::default();
-        if let Some(active) = &mut self.active {
-            active.receiving = None;
-        }
+        self.connection.lose();
+        let link = self.connection.id();
+        self.hand.say(Effect::Reconnect(link, reason));
     }
 
     /// Says something, where there is somebody to hear it.
     fn say(&self, say: Say) {
-        if self.link.1 == Link::Welcomed {
-            self.hand.say(Effect::Send(self.link.0, say));
+        if let Some(link) = self.connection.welcomed() {
+            self.hand.say(Effect::Send(link, say));
         }
     }
 
@@ -237,18 +209,16 @@ impl Server {
         let frame = frame
             .frame
             .ok_or_else(|| wrong("a frame that is empty or unknown here"))?;
-        match (self.link.1, frame) {
-            (Link::Lost, _) => Ok(()),
+        match (self.connection.is_welcomed(), frame) {
             (_, Frame::Refused(refused)) => Err(refusal(refused)),
-            (Link::Greeting, Frame::Welcome(welcome)) => self.welcome(&welcome),
-            (Link::Greeting, _) => Err(wrong("the first frame must be a Welcome").into()),
-            (Link::Welcomed, frame) => self.frame(frame).await,
+            (false, Frame::Welcome(welcome)) => self.welcome(&welcome),
+            (false, _) => Err(wrong("the first frame must be a Welcome").into()),
+            (true, frame) => self.frame(frame).await,
         }
     }
 
     fn welcome(&mut self, welcome: &pb::Welcome) -> Result<(), Ended> {
-        if !pb::WIRE_VERSIONS.contains(&welcome.version) {
-            let reason = format!("wire version {} is not spoken here", welcome.version);
+        if let Some(reason) = connection::unspoken(welcome) {
             return Err(self.unsuitable(reason));
         }
         if welcome.job_hash != self.parts.job.hash() {
@@ -263,7 +233,7 @@ impl Server {
             return Err(self.unsuitable(reason));
         }
         info!(role = %self.parts.role, job = %self.parts.job.spec().job, "connected");
-        self.link.1 = Link::Welcomed;
+        self.connection.welcome();
         self.was_welcomed = true;
         Ok(())
     }

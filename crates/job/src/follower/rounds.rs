@@ -7,10 +7,10 @@ use blindsum_protocol::{Fault, FaultKind, Follower, FollowerSetup, Message, Roun
 use tracing::{debug, info, warn};
 
 use super::{Active, Server};
+use crate::connection::Say;
 use crate::error::wrong;
-use crate::party::{Say, certified_round, refusal_code};
+use crate::party::{certified_round, refusal_code};
 use crate::pb::{self, RoundRefusalCode};
-use crate::receiving::receive;
 use crate::results::{LearntResult, keep};
 use crate::{JobError, MAX_AHEAD};
 
@@ -105,7 +105,7 @@ impl Server {
             return Err(wrong("no server but the coordinator is in a key set-up"));
         }
         let (job, anchor) = (&self.parts.job, &self.parts.anchor);
-        let brought = self.certificates.take(start, job.spec().parties);
+        let brought = self.connection.certificates.take(start, job.spec().parties);
         let brought = brought.map_err(wrong)?;
         // A certificate that ends while a round is under way counts to the end of it.
         let active = self.active.as_ref();
@@ -113,9 +113,11 @@ impl Server {
         // guard: a-certificate-that-ends-amid-a-round-counts-at-another-server
         let began = active.map(|active| active.certified);
         let now = began.unwrap_or_else(|| self.hand.unix_seconds());
-        let round = certified_round(start, job, anchor, &self.certificates, None, now);
+        let round = certified_round(start, job, anchor, &self.connection.certificates, None, now);
         if round.is_err() {
-            self.certificates.forget_strangers(brought, anchor);
+            self.connection
+                .certificates
+                .forget_strangers(brought, anchor);
         }
         Ok((self.remembering(round?, start), now))
     }
@@ -144,7 +146,6 @@ impl Server {
                     follower: Some(follower),
                     heard: 0,
                     is_talking: false,
-                    receiving: None,
                 });
                 self.take_early().await?;
             }
@@ -185,7 +186,7 @@ impl Server {
         let Some(active) = active.filter(|active| active.round.number() == chunk.round) else {
             return Ok(());
         };
-        match receive(&mut active.receiving, active.round.plan(), chunk)? {
+        match self.connection.receive(active.round.plan(), chunk)? {
             None => Ok(()),
             Some(message) => self.step(message).await,
         }

@@ -10,13 +10,12 @@ use blindsum_protocol::{
     Client, Job, Message, Numbers, PartyId, Plan, Prepared, Round, ServerRole, Tag,
 };
 
-use super::certificates::Certificates;
 use super::guard::Guard;
 use super::metrics::Reported;
 use super::past::Past;
 use super::policy::Cohort;
 use super::result::{Clipped, RoundResult, Timings};
-use crate::chunks::Assembly;
+use crate::connection::Certificates;
 use crate::error::wrong;
 use crate::machine::Time;
 use crate::orders::Terms;
@@ -41,8 +40,6 @@ pub(super) struct Active {
     pub out: bool,
     /// Other servers that have not taken their part of the latest answer yet; none before they are given any.
     pub uploading: Option<BTreeSet<ServerRole>>,
-    /// A message of the coordinator that is being received: its stage and its bytes so far.
-    pub receiving: Option<(u32, Assembly)>,
     /// A message that waits for the caller's update.
     pub held: Option<Message>,
     /// The caller's update, once it is there.
@@ -123,11 +120,6 @@ impl Active {
     pub fn says_vector(&self) -> bool {
         let input = self.input_stage();
         input.is_some() && self.answered() == input
-    }
-
-    /// The connection has ended: what has come of a message will come again.
-    pub fn connection_lost(&mut self) {
-        self.receiving = None;
     }
 
     /// The coordinator gets time to tell what became of the round meanwhile.

@@ -25,7 +25,8 @@ impl Member {
     /// When it has waited for long enough to work ahead, unless something comes before or is coming.
     pub(super) fn idle_from(&self) -> Option<Time> {
         let active = self.active.as_ref()?;
-        active.idle_from.filter(|_| active.receiving.is_none())
+        let receives = self.connection.receiving(active.number).is_some();
+        active.idle_from.filter(|_| !receives)
     }
 
     /// Works ahead, once for each wait.

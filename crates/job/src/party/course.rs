@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use tracing::{debug, info, warn};
 
-use super::active::Active;
-use super::certificates::Certificates;
-use super::exchange::{Effect, Input, LinkId, Over, Say, Told};
-use super::member::{Ended, Link, Member};
+use super::exchange::{Effect, Input, Over, Told};
+use super::member::{Ended, Member};
 use super::state::JobFolder;
 use super::sums::Sums;
+use crate::connection::{LinkId, Say};
 use crate::machine::Time;
 use crate::pb::CoordinatorFrame;
 use crate::pb::coordinator_frame::Frame;
@@ -63,7 +62,8 @@ impl Member {
                 Ok(()) => {}
                 Err(Ended::Lost(reason)) => {
                     self.lose_link();
-                    self.hand.say(Effect::Reconnect(self.link.0, reason));
+                    self.hand
+                        .say(Effect::Reconnect(self.connection.id(), reason));
                 }
                 Err(Ended::Over(over)) => return Ok(over),
                 Err(Ended::Failed(error)) if self.is_no_matter(&error) => {
@@ -103,14 +103,14 @@ impl Member {
     async fn take(&mut self, input: Input) -> Result<(), Ended> {
         match input {
             Input::Linked(link) => self.linked(link),
-            Input::Lost(link, reason) if link == self.link.0 => {
+            Input::Lost(link, reason) if self.connection.is_over(link) => {
                 debug!(party = %self.identity.name, %reason, "the connection has ended");
                 self.lose_link();
             }
-            Input::Frame(link, frame) if link == self.link.0 => self.heard(frame).await?,
+            Input::Frame(link, frame) if self.connection.is_over(link) => self.heard(frame).await?,
             // Of a connection that was given up.
             Input::Lost(..) | Input::Frame(..) => {}
-            Input::Renewed => self.newer = true,
+            Input::Renewed => self.connection.own.newer = true,
             Input::Suspend => self.suspend().await?,
             Input::Leave(departure) => {
                 self.departure = departure;
@@ -125,7 +125,7 @@ impl Member {
             }
             command => match self.obey(command).await {
                 // What a machine says now is sent when the round is taken up again.
-                Err(error) if self.link.1 != Link::Welcomed => {
+                Err(error) if !self.connection.is_welcomed() => {
                     warn!(%error, "without a connection");
                 }
                 done => done?,
@@ -136,12 +136,10 @@ impl Member {
 
     async fn heard(&mut self, frame: CoordinatorFrame) -> Result<(), Ended> {
         let empty = || JobError::Coordinator("a frame that is empty or unknown here".into());
-        let link = self.link.1;
-        match (link, frame.frame) {
-            (Link::Lost, _) => Ok(()),
-            (_, None) => Err(empty().into()),
-            (Link::Greeting, Some(frame)) => self.welcome(frame).await,
-            (Link::Welcomed, Some(frame)) => self.frame(frame).await,
+        let frame = frame.frame.ok_or_else(empty)?;
+        match self.connection.is_welcomed() {
+            false => self.welcome(frame).await,
+            true => self.frame(frame).await,
         }
     }
 
@@ -189,7 +187,7 @@ impl Member {
     /// When the round under way has passed its deadlines. Without a connection nothing can be asked about an update
     /// that may count.
     fn overdue_from(&self) -> Option<Time> {
-        let linked = self.link.1 == Link::Welcomed;
+        let linked = self.connection.is_welcomed();
         let active = self.active.as_ref();
         let active = active.filter(|active| linked || !active.may_count());
         active.map(|active| active.deadline)
@@ -210,25 +208,20 @@ impl Member {
     }
 
     fn linked(&mut self, link: LinkId) {
-        if link <= self.link.0 {
-            return;
+        if self.connection.begin(link) {
+            self.begin_farewell();
+            let hello = self.hello();
+            self.hand.say(Effect::Send(link, Say::Frame(hello.into())));
         }
-        self.lose_link();
-        self.link = (link, Link::Greeting);
-        self.newer = false;
-        let hello = self.hello();
-        self.hand.say(Effect::Send(link, Say::Frame(hello.into())));
     }
 
     fn lose_link(&mut self) {
-        self.link.1 = Link::Lost;
-        // guard: every-connection-begins-the-round
-        self.begun = None;
-        self.certificates = Certificates::default();
-        self.requested = None;
-        self.offer = None;
-        (self.gave, self.sealed) = (false, (0, 0));
-        self.active.iter_mut().for_each(Active::connection_lost);
+        self.connection.lose();
+        self.begin_farewell();
+    }
+
+    /// A connection has ended: from now on the last model of a job that is done is waited for.
+    fn begin_farewell(&mut self) {
         if self.done.is_some() {
             let until = self.hand.now() + FAREWELL;
             // guard: the-last-model-is-waited-for-a-minute
@@ -240,7 +233,7 @@ impl Member {
     /// over soon.
     fn renewed(&self) -> Result<(), Ended> {
         // guard: renewed-certificates-are-shown, no-renewal-amid-a-round
-        match self.newer && self.active.is_none() && self.link.1 == Link::Welcomed {
+        match self.connection.own.newer && self.active.is_none() && self.connection.is_welcomed() {
             true => Err(Ended::Lost(RENEWED.into())),
             false => Ok(()),
         }

@@ -1,14 +1,15 @@
 //! How a party leaves the job: the coordinator is told why, so that nobody waits for it.
 
-use super::exchange::{Departure, Effect, Over, Say};
-use super::member::{Link, Member};
+use super::exchange::{Departure, Effect, Over};
+use super::member::Member;
+use crate::connection::{Say, Standing};
 use crate::pb::{self, LeavingCode};
 use crate::{JobError, foreign};
 
 impl Member {
     /// Sends the last frame of a party that leaves before the job is done, where there is a connection.
     pub(super) fn say_goodbye(&self, over: &Over) {
-        if self.link.1 == Link::Lost {
+        if self.connection.standing() == Standing::Lost {
             return;
         }
         let (code, reason) = match over {
@@ -24,8 +25,10 @@ impl Member {
             code: code.into(),
             reason: foreign(&reason),
         };
-        self.hand
-            .say(Effect::Send(self.link.0, Say::Frame(leaving.into())));
+        self.hand.say(Effect::Send(
+            self.connection.id(),
+            Say::Frame(leaving.into()),
+        ));
     }
 }
 

@@ -150,7 +150,10 @@ impl Member {
         if aborted.only_you {
             self.passed_over(round, &reason);
         }
-        self.offer.take_if(|offer| offer.round == round);
+        self.connection
+            .own
+            .offer
+            .take_if(|offer| offer.round == round);
         let verdict = match (aborted.counted, aborted.unknown, aborted.only_you) {
             (true, ..) => Verdict::Counts,
             (_, true, _) => Verdict::Unknown,

@@ -10,7 +10,8 @@ use bytes::Bytes;
 
 use super::policy::Policy;
 use super::result::RoundResult;
-use crate::pb::{CoordinatorFrame, PartyFrame};
+use crate::connection::{LinkId, Say};
+use crate::pb::CoordinatorFrame;
 use crate::{JobError, Model};
 
 /// Who a party is.
@@ -44,10 +45,6 @@ pub struct Settings {
     /// this one; `None` if it gives none. The coordinator and all parties learn it.
     pub initial: Option<Arc<Reals>>,
 }
-
-/// A connection to the coordinator. A later one has a higher number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LinkId(pub u64);
 
 /// An input of a party.
 pub enum Input {
@@ -146,29 +143,6 @@ pub enum Effect {
     Reconnect(LinkId, String),
     /// Tell the caller.
     Tell(Told),
-}
-
-/// What a party says to the coordinator.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Say {
-    /// One frame.
-    Frame(PartyFrame),
-    /// A protocol message, to be cut into chunks.
-    Message {
-        /// The round.
-        round: u64,
-        /// The stage that it answers.
-        stage: u8,
-        /// The message.
-        message: Bytes,
-    },
-    /// The model, sealed for another party, to be cut into chunks.
-    Model {
-        /// Its version.
-        version: u64,
-        /// The sealed bytes.
-        values: Bytes,
-    },
 }
 
 /// What the caller is told.

@@ -43,12 +43,14 @@ impl Member {
             return Err(wrong(format!("a model of {got} coordinates, dim is {dim}")));
         }
         if self
+            .connection
+            .own
             .requested
             .as_ref()
             .is_none_or(|(asked, _)| asked != name)
         {
             debug!(party = %self.identity.name, version = name.version, "asking for the model");
-            self.requested = Some((name.clone(), None));
+            self.connection.own.requested = Some((name.clone(), None));
             let version = name.version;
             self.send(pb::ModelRequest { version });
         }
@@ -56,11 +58,11 @@ impl Member {
     }
 
     pub(super) async fn model_chunk(&mut self, chunk: pb::ModelChunk) -> Result<(), JobError> {
-        let Some((name, assembly)) = self.requested.take() else {
+        let Some((name, assembly)) = self.connection.own.requested.take() else {
             return Ok(());
         };
         if chunk.version != name.version {
-            self.requested = Some((name, assembly));
+            self.connection.own.requested = Some((name, assembly));
             return Ok(());
         }
         let assembly = match assembly {
@@ -78,7 +80,7 @@ impl Member {
         let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
         match pushed.map_err(|e| wrong(format!("model: {e}")))? {
             Pushed::Part(assembly) => {
-                self.requested = Some((name, Some(assembly)));
+                self.connection.own.requested = Some((name, Some(assembly)));
                 // guard: a-last-model-that-comes-in-is-waited-for
                 self.put_off_farewell();
                 Ok(())

@@ -6,9 +6,9 @@ use blindsum_encode::{EncodeError, Reals};
 use blindsum_protocol::{InitialModel, Job};
 use tracing::{debug, info, warn};
 
-use super::exchange::Say;
 use super::member::Member;
 use super::state::JobState;
+use crate::connection::Say;
 use crate::error::wrong;
 use crate::pb;
 use crate::{JobError, Model, foreign, hex};
@@ -137,11 +137,11 @@ impl Member {
     pub(super) async fn give_first(&mut self) -> Result<(), JobError> {
         let begins = self.model.as_ref().is_none_or(|own| own.version() == 0);
         // guard: a-giver-gives-once
-        if self.gave || !begins || self.active.is_some() {
+        if self.connection.own.gave || !begins || self.active.is_some() {
             debug!(party = %self.identity.name, "asked again for the first model: it was given, or the job has one");
             return Ok(());
         }
-        self.gave = true;
+        self.connection.own.gave = true;
         let (Some(values), Some(job)) = (self.settings.initial.clone(), self.job.clone()) else {
             self.send(pb::ModelRefused { version: 0 });
             return Ok(());

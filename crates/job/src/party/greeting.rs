@@ -8,8 +8,9 @@ use tracing::info;
 use super::exchange::Told;
 use super::first::{check_initial, kept_given};
 use super::measuring::kept_measured;
-use super::member::{Ended, Link, Member};
+use super::member::{Ended, Member};
 use super::vault::SealedVault;
+use crate::connection::{hello, unspoken};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, RefusalCode};
 use crate::{JobError, foreign};
@@ -17,15 +18,9 @@ use crate::{JobError, foreign};
 impl Member {
     /// The first words over a new connection.
     pub(super) fn hello(&mut self) -> pb::Hello {
-        let (first_version, last_version) = pb::WIRE_VERSIONS.into_inner();
         let (live, me) = (self.memory.live.as_ref(), &mut self.introduction);
         me.connections += 1;
         pb::Hello {
-            first_version,
-            last_version,
-            program: pb::PROGRAM.into(),
-            job: self.settings.job.clone(),
-            name: self.identity.name.clone(),
             round: live.map_or(0, |live| live.round),
             answered: live.map_or(0, |live| live.answered),
             process: me.process.to_vec(),
@@ -35,6 +30,7 @@ impl Member {
             location: self.settings.location.clone(),
             gives_model: self.settings.initial.is_some(),
             knows_held: true,
+            ..hello(&self.settings.job, &self.identity.name)
         }
     }
 
@@ -57,7 +53,7 @@ impl Member {
                 Ended::Lost(reason)
             }
             // guard: a-newer-certificate-comes-back, a-refused-certificate-stays-away
-            RefusalCode::RefusalCertificate if self.newer => Ended::Lost(reason),
+            RefusalCode::RefusalCertificate if self.connection.own.newer => Ended::Lost(reason),
             // Whoever was welcomed before has its name by right, and outwaits who has taken it.
             // guard: the-welcomed-outwait-others
             RefusalCode::RefusalNameTaken if self.job.is_some() => Ended::Lost(reason),
@@ -76,8 +72,7 @@ impl Member {
                 return Err(Ended::Lost(reason.into()));
             }
         };
-        if !pb::WIRE_VERSIONS.contains(&welcome.version) {
-            let reason = format!("wire version {} is not spoken here", welcome.version);
+        if let Some(reason) = unspoken(&welcome) {
             return Err(JobError::Coordinator(reason).into());
         }
         match &self.job {
@@ -94,7 +89,7 @@ impl Member {
         }
         info!(party = %self.identity.name, job = %self.settings.job,
             coordinator = %foreign(&welcome.program), "connected");
-        self.link.1 = Link::Welcomed;
+        self.connection.welcome();
         self.hears_held(&welcome.held);
         let now = self.hand.now();
         let active = self.active.iter_mut();

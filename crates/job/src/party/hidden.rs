@@ -5,8 +5,8 @@ use blindsum_protocol::{Fault, FaultKind, Job, KeyName};
 use bytes::Bytes;
 use tracing::{debug, warn};
 
-use super::exchange::Say;
 use super::member::Member;
+use crate::connection::Say;
 use crate::error::wrong;
 use crate::pb;
 use crate::{JobError, Model};
@@ -107,7 +107,7 @@ impl Member {
         warn!(party = %self.identity.name, version, %reason, "not the model; waiting for another one");
         self.send(pb::ModelRefused { version });
         // guard: rubbish-does-not-end-a-party
-        self.requested = Some((name, None));
+        self.connection.own.requested = Some((name, None));
         self.unopened = Some(version);
         Ok(None)
     }
@@ -123,13 +123,13 @@ impl Member {
             return Ok(());
         };
         // Each is as large as the model, and waits in memory for the connection.
-        let (version, times) = self.sealed;
+        let (version, times) = self.connection.own.sealed;
         let times = if version == wanted.version { times } else { 0 };
         if times >= MAX_SEALED {
             debug!(party = %self.identity.name, version, times, "asked again for the model: it was sealed often enough");
             return Ok(());
         }
-        self.sealed = (wanted.version, times + 1);
+        self.connection.own.sealed = (wanted.version, times + 1);
         let (vault, mut rng) = (self.vault.clone(), self.hand.random());
         let seal = move || {
             let key = job.storage_key(&*vault)?;

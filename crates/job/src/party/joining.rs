@@ -24,7 +24,7 @@ impl Member {
     pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), Ended> {
         let active = self.active.as_ref().map(|active| active.number);
         // guard: a-number-offered-again-ends-its-round
-        if active == Some(offer.round) && self.begun != active {
+        if active == Some(offer.round) && self.connection.own.begun != active {
             return Ok(self.offered_again(offer.round).await?);
         }
         match &self.active {
@@ -47,7 +47,7 @@ impl Member {
         // guard: the-giver-compares
         self.check_first(&offer)?;
         self.passed = None;
-        self.offer = Some(offer);
+        self.connection.own.offer = Some(offer);
         Ok(self.try_ready().await?)
     }
 
@@ -66,7 +66,7 @@ impl Member {
         if !self.wanted || self.active.is_some() || self.untaken.is_some() {
             return Ok(());
         }
-        let Some(offer) = self.offer.clone() else {
+        let Some(offer) = self.connection.own.offer.clone() else {
             return Ok(());
         };
         if !self.wants_tag(&offer).await? {
@@ -83,7 +83,7 @@ impl Member {
         if !lacks_key && !self.have_model(&name)? && !lacks_model {
             return Ok(());
         }
-        self.offer = None;
+        self.connection.own.offer = None;
         let before = self.ready.take_if(|pledge| pledge.ready.round == round);
         let mut pledge = match before {
             Some(pledge) => pledge,
@@ -181,7 +181,7 @@ impl Member {
                 self.begin_waiting();
             }
         }
-        self.begun = Some(number);
+        self.connection.own.begun = Some(number);
         let says_something =
             self.active
                 .as_ref()
@@ -215,9 +215,15 @@ impl Member {
         }
         // The certificates in it do not come again over this connection.
         let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-        if let Ok(brought) = self.certificates.take(&mut start, job.spec().parties) {
+        if let Ok(brought) = self
+            .connection
+            .certificates
+            .take(&mut start, job.spec().parties)
+        {
             let anchor = &self.identity.anchor;
-            self.certificates.forget_strangers(brought, anchor);
+            self.connection
+                .certificates
+                .forget_strangers(brought, anchor);
         }
         Ok(())
     }
@@ -238,7 +244,7 @@ impl Member {
         start: &mut pb::RoundStart,
     ) -> Result<Result<Round, JobError>, JobError> {
         let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-        let brought = match self.certificates.take(start, job.spec().parties) {
+        let brought = match self.connection.certificates.take(start, job.spec().parties) {
             Ok(brought) => brought,
             Err(reason) => return Ok(Err(wrong(format!("round {}: {reason}", start.round)))),
         };
@@ -253,7 +259,7 @@ impl Member {
             start,
             &job,
             &self.identity.anchor,
-            &self.certificates,
+            &self.connection.certificates,
             model,
             now,
         );
@@ -266,7 +272,9 @@ impl Member {
             (Ok(_), None) => {}
             (Err(_), _) => {
                 let anchor = &self.identity.anchor;
-                self.certificates.forget_strangers(brought, anchor);
+                self.connection
+                    .certificates
+                    .forget_strangers(brought, anchor);
             }
         }
         Ok(round)
@@ -382,7 +390,6 @@ impl Member {
             past,
             out: false,
             uploading: None,
-            receiving: None,
             held: None,
             update: None,
             clipped: None,

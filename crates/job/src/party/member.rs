@@ -9,8 +9,7 @@ use blindsum_protocol::{
 use rand_core::Rng;
 
 use super::active::Active;
-use super::certificates::Certificates;
-use super::exchange::{Departure, Effect, Identity, Input, LinkId, Over, Say, Settings, Told};
+use super::exchange::{Departure, Effect, Identity, Input, Over, Settings, Told};
 use super::guard::Guard;
 use super::held::Held;
 use super::introduction::Introduction;
@@ -24,6 +23,7 @@ use super::sums::Sums;
 use super::suspended::RoundUnderWay;
 use super::untaken::Untaken;
 use crate::chunks::Assembly;
+use crate::connection::{Connection, Say};
 use crate::falling::Falling;
 use crate::machine::{Hand, Time};
 use crate::pb::{self, PartyFrame};
@@ -94,23 +94,14 @@ pub(super) struct Member {
     pub model: Option<Model>,
     /// The model that the records have.
     pub kept: Option<pb::ModelName>,
-    /// The latest connection, and whether it still holds.
-    pub link: (LinkId, Link),
-    /// Whether a newer certificate waits to be shown.
-    pub newer: bool,
-    /// The round that this connection has begun: nothing is answered in it before both know what came.
-    pub begun: Option<u64>,
+    pub connection: Connection<Conversation>,
     pub active: Option<Active>,
-    pub offer: Option<pb::RoundOffer>,
     /// Whether the caller waits for a round.
     pub wanted: bool,
     /// The tag of the round that it waits for; none if it waits for any.
     pub wanted_tag: Option<Tag>,
     /// The latest round with a tag that goes on without this party, until the caller has heard of it.
     pub passed: Option<Passed>,
-    pub certificates: Certificates,
-    /// The model that was asked for over this connection, and what has come of it.
-    pub requested: Option<(pb::ModelName, Option<Assembly>)>,
     /// The version of a model that came sealed and could not be opened with the key that the party has.
     pub unopened: Option<u64>,
     /// The job is done, and its last model is this.
@@ -149,10 +140,6 @@ pub(super) struct Member {
     pub leftover: Option<Leftover>,
     /// The hashes of the first models that it has given.
     pub given: Vec<[u8; 32]>,
-    /// Whether it was asked for its first model over this connection.
-    pub gave: bool,
-    /// The version of the model that it has sealed for others over this connection, and how often.
-    pub sealed: (u64, u32),
     /// The models of which it has reported metrics.
     pub measured: Measured,
     /// What was sent of an update in a sparse round, until its result is taken.
@@ -167,13 +154,20 @@ pub(super) struct Member {
     pub departure: Departure,
 }
 
-/// How a connection stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Link {
-    Lost,
-    /// The Hello was said.
-    Greeting,
-    Welcomed,
+/// What a party has of a connection.
+#[derive(Default)]
+pub(super) struct Conversation {
+    /// Whether a newer certificate waits to be shown.
+    pub newer: bool,
+    pub offer: Option<pb::RoundOffer>,
+    /// The round that it has begun: nothing is answered in it before both know what came.
+    pub begun: Option<u64>,
+    /// The model that was asked for, and what has come of it.
+    pub requested: Option<(pb::ModelName, Option<Assembly>)>,
+    /// Whether the party was asked for its first model.
+    pub gave: bool,
+    /// The version of the model that the party has sealed for others, and how often.
+    pub sealed: (u64, u32),
 }
 
 impl Member {
@@ -196,16 +190,11 @@ impl Member {
             job: None,
             model: None,
             kept: None,
-            link: (LinkId::default(), Link::Lost),
-            newer: false,
-            begun: None,
+            connection: Connection::default(),
             active: None,
-            offer: None,
             wanted: false,
             wanted_tag: None,
             passed: None,
-            certificates: Certificates::default(),
-            requested: None,
             unopened: None,
             done: None,
             done_early: String::new(),
@@ -226,8 +215,6 @@ impl Member {
             leftover: None,
             measured: Measured::default(),
             given: Vec::new(),
-            gave: false,
-            sealed: (0, 0),
             sent: None,
             clipping_told: false,
             falling: Falling::default(),
@@ -242,9 +229,9 @@ impl Member {
     }
 
     pub fn say(&self, say: Say) {
-        if self.link.1 == Link::Welcomed {
+        if let Some(link) = self.connection.welcomed() {
             // guard: campaign-links-have-numbers
-            self.hand.say(Effect::Send(self.link.0, say));
+            self.hand.say(Effect::Send(link, say));
         }
     }
 
@@ -260,7 +247,9 @@ impl Member {
     /// The round under way, as it is written down.
     pub fn under_way(&self) -> Option<RoundUnderWay> {
         let (now, unix_millis) = (self.hand.now(), self.hand.unix_millis());
-        RoundUnderWay::of(self.active.as_ref()?, now, unix_millis)
+        let active = self.active.as_ref()?;
+        let receiving = self.connection.receiving(active.number);
+        RoundUnderWay::of(active, receiving, now, unix_millis)
     }
 
     /// What a machine of a round starts from.

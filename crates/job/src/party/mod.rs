@@ -6,7 +6,6 @@
 
 mod active;
 mod ahead;
-mod certificates;
 mod clipping;
 mod consent;
 mod course;
@@ -54,12 +53,11 @@ mod vault;
 
 pub use blindsum_encode::{Judged, Update};
 
+pub use crate::connection::{LinkId, Say};
+
 pub(crate) use active::{certified_round, refusal_code};
-pub(crate) use certificates::Certificates;
 pub use course::RENEWED;
-pub use exchange::{
-    Absence, Begun, Departure, Effect, Identity, Input, LinkId, Over, Say, Settings, Told,
-};
+pub use exchange::{Absence, Begun, Departure, Effect, Identity, Input, Over, Settings, Told};
 pub use face::{Mark, PartyMachine};
 pub use machine::check_update;
 pub use metrics::Metrics;

@@ -13,10 +13,9 @@ use blindsum_protocol::{Job, PartyId, Tag};
 use tracing::warn;
 
 use super::active::Active;
-use super::certificates::Certificates;
 use super::exchange::Told;
 use super::guard::Guard;
-use super::member::{Link, Member, Untold, Verdict};
+use super::member::{Conversation, Member, Untold, Verdict};
 use super::metrics::Reported;
 use super::past::Past;
 use super::state::{Live, Memory, failed, read};
@@ -24,6 +23,7 @@ use super::suspended::{
     KeptModel, KeptPledge, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION, time_at,
     unix_millis_at,
 };
+use crate::connection::{Connection, Standing};
 use crate::orders::Terms;
 use crate::pb::{self, RoundKind, RoundRefusalCode};
 use crate::records::Records;
@@ -63,7 +63,7 @@ impl Member {
             None => (self.under_way(), None),
             Some(untaken) => untaken.again().unzip(),
         };
-        let me = &self.introduction;
+        let (me, connection) = (&self.introduction, &self.connection.own);
         let live = self.memory.live.as_ref();
         Suspended {
             version: VERSION,
@@ -72,26 +72,29 @@ impl Member {
             process: me.process.to_vec(),
             connections: me.connections,
             token: me.token.clone(),
-            linked: self.link.1 != Link::Lost,
-            welcomed: self.link.1 == Link::Welcomed,
+            linked: self.connection.standing() != Standing::Lost,
+            welcomed: self.connection.is_welcomed(),
             welcome: self.welcome.clone(),
-            newer: self.newer,
+            newer: connection.newer,
             wanted: self.wanted,
             wanted_tag: self.wanted_tag.map(|tag| tag.number),
             wanted_about: Tag::about_bytes(self.wanted_tag),
-            begun: self.begun,
+            begun: connection.begun,
             sent: self.memory.draws.latest_sent,
-            offer: self.offer.clone(),
+            offer: connection.offer.clone(),
             pledge: self.ready.as_ref().map(KeptPledge::of),
             last_round: self.memory.last_round,
             live: live.map(|live| live.round),
             answered: live.map_or(0, |live| live.answered),
             certified: live.and_then(|live| live.certified),
-            certificates: self.certificates.all(),
-            requested: self.requested.as_ref().map(|(name, assembly)| Requested {
-                name: Some(name.clone()),
-                part: assembly.as_ref().map(|assembly| Part::of(0, assembly)),
-            }),
+            certificates: self.connection.certificates.all(),
+            requested: connection
+                .requested
+                .as_ref()
+                .map(|(name, assembly)| Requested {
+                    name: Some(name.clone()),
+                    part: assembly.as_ref().map(|assembly| Part::of(0, assembly)),
+                }),
             unopened: self.unopened,
             done: self.done.clone(),
             farewell: self.farewell.map(|time| {
@@ -106,9 +109,9 @@ impl Member {
                 dropped: untold.verdict == Verdict::Dropped,
             }),
             // Where its result is told again, it counts as not told.
-            gave: self.gave,
-            sealed: self.sealed.0,
-            sealed_times: self.sealed.1,
+            gave: connection.gave,
+            sealed: connection.sealed.0,
+            sealed_times: connection.sealed.1,
             held: self.kept_held(),
             told: self.told.filter(|_| untaken.is_none()),
             clipping_told: self.clipping_told,
@@ -171,11 +174,7 @@ impl Member {
         let me = &mut self.introduction;
         me.process = process;
         (me.connections, me.token) = (from.connections, std::mem::take(&mut from.token));
-        self.link.1 = match (from.linked, from.welcomed) {
-            (false, _) => Link::Lost,
-            (true, false) => Link::Greeting,
-            (true, true) => Link::Welcomed,
-        };
+        self.connection = resumed(&mut from);
         self.memory = Memory {
             last_round: self.memory.last_round.max(from.last_round),
             live: None,
@@ -204,7 +203,10 @@ impl Member {
             self.memory.draws.sends(round);
         }
         self.recall_model(&job, from.model.take()).await?;
-        self.recall_link(&mut from);
+        self.done = from.done.take();
+        let (now, unix) = (self.hand.now(), self.hand.unix_millis());
+        // guard: a-suspended-party-knows-the-end-of-its-farewell
+        self.farewell = from.farewell.map(|then| time_at(then, now, unix));
         self.ready = from.pledge.take().and_then(KeptPledge::pledge);
         self.unopened = from.unopened;
         (self.told, self.clipping_told) = (from.told, from.clipping_told);
@@ -237,21 +239,6 @@ impl Member {
             }
         };
         Ok(())
-    }
-
-    /// What this connection has brought.
-    fn recall_link(&mut self, from: &mut Suspended) {
-        (self.begun, self.offer) = (from.begun, from.offer.take());
-        (self.newer, self.done) = (from.newer, from.done.take());
-        let (now, unix) = (self.hand.now(), self.hand.unix_millis());
-        // guard: a-suspended-party-knows-the-end-of-its-farewell
-        self.farewell = from.farewell.map(|then| time_at(then, now, unix));
-        (self.gave, self.sealed) = (from.gave, (from.sealed, from.sealed_times));
-        self.certificates = Certificates::known(std::mem::take(&mut from.certificates));
-        self.requested = from.requested.take().map(|requested| {
-            let part = requested.part.and_then(Part::assembly);
-            (requested.name.unwrap_or_default(), part)
-        });
     }
 
     /// The round under way; where it cannot go on the coordinator and the caller are told.
@@ -345,10 +332,35 @@ impl Member {
                 steps,
             });
             active.deadline = time_at(from.deadline, now, unix);
+            let receiving = from.receiving.take();
+            let receiving = receiving.and_then(|part| part.receiving(active.number));
+            receiving.map(|receiving| self.connection.resume_receiving(receiving));
             active.recall(from, &job);
         }
         Ok(())
     }
+}
+
+/// The connection that the party had, and may still have.
+fn resumed(from: &mut Suspended) -> Connection<Conversation> {
+    let standing = match (from.linked, from.welcomed) {
+        (false, _) => Standing::Lost,
+        (true, false) => Standing::Greeting,
+        (true, true) => Standing::Welcomed,
+    };
+    let requested = |requested: Requested| {
+        let part = requested.part.and_then(Part::assembly);
+        (requested.name.unwrap_or_default(), part)
+    };
+    let own = Conversation {
+        newer: from.newer,
+        offer: from.offer.take(),
+        begun: from.begun,
+        requested: from.requested.take().map(requested),
+        gave: from.gave,
+        sealed: (from.sealed, from.sealed_times),
+    };
+    Connection::resumed(standing, std::mem::take(&mut from.certificates), own)
 }
 
 /// Takes the record out, where there is one.
@@ -364,8 +376,6 @@ fn take(records: &dyn Records) -> Result<Option<Vec<u8>>, JobError> {
 impl Active {
     /// What waits for the machine.
     fn recall(&mut self, from: RoundUnderWay, job: &Job) {
-        let part = |part: Part| Some((part.stage, part.assembly()?));
-        self.receiving = from.receiving.and_then(part);
         self.unwanted = from.unwanted;
         self.held = from.held.map(Into::into);
         self.update = from.update.and_then(|kept| kept.judged(job));

@@ -11,7 +11,6 @@ use super::untaken::confirmed;
 use crate::error::wrong;
 use crate::orders::MAX_REASON;
 use crate::pb::{self, RoundRefusalCode};
-use crate::receiving::receive;
 use crate::{JobError, NoUpdateTaken, foreign, hex, plain_text};
 
 /// What this party holds at the end of a round, against what the coordinator announces.
@@ -92,7 +91,7 @@ impl Member {
         let Some(active) = active.filter(|active| active.number == round) else {
             return Ok(());
         };
-        match receive(&mut active.receiving, active.round.plan(), chunk)? {
+        match self.connection.receive(active.round.plan(), chunk)? {
             // One that came before does not take the place of the one that waits for the update.
             Some(message) if active.answers_now(&message) => return self.step(Some(message)).await,
             Some(message) => active.held = Some(message),
@@ -185,7 +184,7 @@ impl Member {
             // Those who could seal it leave now: nothing would ever come.
             true => {
                 self.check_not_older(&name)?;
-                self.requested = None;
+                self.connection.own.requested = None;
             }
             false => drop(self.have_model(&name)?),
         }

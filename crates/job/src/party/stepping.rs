@@ -7,12 +7,12 @@ use rand_core::SeedableRng;
 use tracing::{debug, warn};
 
 use super::active::Active;
-use super::exchange::Say;
 use super::machine::{Step, result};
 use super::member::Member;
 use super::past::PastStep;
 use super::result::RoundResult;
 use crate::JobError;
+use crate::connection::Say;
 use crate::error::wrong;
 use crate::pb::RoundRefusalCode;
 use crate::report::void_metrics;
@@ -225,7 +225,7 @@ impl Member {
     /// Sends an answer. What is not sent now is sent when the connection begins the round.
     pub(super) fn say_answer(&mut self, round: u64, stage: u8, message: Message) {
         // guard: nothing-before-the-round-begins
-        if self.begun != Some(round) {
+        if self.connection.own.begun != Some(round) {
             return;
         }
         // Not before: whoever is killed in between, or has no connection, has sent nothing.

@@ -16,6 +16,7 @@ use super::past::PastStep;
 use super::pledge::Pledge;
 use super::result::{Clipped, Timings};
 use crate::chunks::Assembly;
+use crate::connection::Receiving;
 use crate::machine::Time;
 use crate::pb;
 
@@ -140,7 +141,7 @@ pub(super) struct Requested {
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Part {
     #[prost(uint32, tag = "1")]
-    pub stage: u32,
+    stage: u32,
     #[prost(uint64, tag = "2")]
     total: u64,
     #[prost(bytes = "vec", tag = "3")]
@@ -307,6 +308,17 @@ impl Part {
         }
     }
 
+    /// What has come of a message of this round; none where it is damaged.
+    pub fn receiving(self, round: u64) -> Option<Receiving> {
+        let stage = self.stage;
+        let assembly = self.assembly()?;
+        Some(Receiving {
+            round,
+            stage,
+            assembly,
+        })
+    }
+
     pub fn assembly(self) -> Option<Assembly> {
         Assembly::resume(self.total, self.came)
     }
@@ -325,7 +337,12 @@ pub(super) fn time_at(unix_millis_then: u64, now: Time, unix_millis: u64) -> Tim
 
 impl RoundUnderWay {
     /// The round that a party is in; none where its machine could not be brought back to where it is.
-    pub fn of(active: &Active, now: Time, unix_millis: u64) -> Option<Self> {
+    pub fn of(
+        active: &Active,
+        receiving: Option<&Receiving>,
+        now: Time,
+        unix_millis: u64,
+    ) -> Option<Self> {
         let past = active.past.as_ref()?;
         let step = |step: &PastStep| KeptStep {
             seed: step.seed.to_vec(),
@@ -336,13 +353,12 @@ impl RoundUnderWay {
         start.certificates = members
             .map(|member| member.certificate.clone().into())
             .collect();
-        let receiving = active.receiving.as_ref();
         let update = active.update.as_ref();
         Some(Self {
             start: Some(start),
             from_snapshot: past.from_snapshot,
             steps: past.steps.iter().map(step).collect(),
-            receiving: receiving.map(|(stage, assembly)| Part::of(*stage, assembly)),
+            receiving: receiving.map(|it| Part::of(it.stage, &it.assembly)),
             held: active.held.as_ref().map(|message| message.to_vec()),
             update: update.map(KeptUpdate::of),
             clipped: active.clipped.map(|clipped| KeptClipped {

@@ -55,7 +55,7 @@ impl Member {
         if wanted.takes(offered) {
             return Ok(true);
         }
-        self.offer = None;
+        self.connection.own.offer = None;
         let round = offer.round;
         let number = offered.map(|offered| offered.number);
         let other = match number == Some(wanted.number) {
@@ -110,7 +110,12 @@ impl Member {
     /// The coordinator begins, or goes on with, a round without this party. A caller that waits for its tag waits in vain,
     /// now or later.
     pub(super) fn passed_over(&mut self, round: u64, reason: &str) {
-        let offered = self.offer.as_ref().filter(|offer| offer.round == round);
+        let offered = self
+            .connection
+            .own
+            .offer
+            .as_ref()
+            .filter(|offer| offer.round == round);
         let ready = self.ready.as_ref().map(|pledge| &pledge.ready);
         let ready = ready.filter(|ready| ready.round == round);
         let tag = offered
