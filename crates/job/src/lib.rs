@@ -14,6 +14,7 @@
 )]
 
 pub mod calls;
+mod certified;
 pub mod chunks;
 mod closed;
 mod connection;

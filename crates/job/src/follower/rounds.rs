@@ -7,9 +7,9 @@ use blindsum_protocol::{Fault, FaultKind, Follower, FollowerSetup, Message, Roun
 use tracing::{debug, info, warn};
 
 use super::{Active, Server};
+use crate::certified::{certified_round, refusal_code};
 use crate::connection::Say;
 use crate::error::wrong;
-use crate::party::{certified_round, refusal_code};
 use crate::pb::{self, RoundRefusalCode};
 use crate::results::{LearntResult, keep};
 use crate::{JobError, MAX_AHEAD};

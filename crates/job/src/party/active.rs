@@ -3,24 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
-use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
 use blindsum_encode::Judged;
-use blindsum_protocol::{
-    Client, Job, Message, Numbers, PartyId, Plan, Prepared, Round, ServerRole, Tag,
-};
+use blindsum_protocol::{Client, ClientSetup, Message, PartyId, Plan, Prepared, Round, ServerRole};
 
+use super::context::Context;
 use super::guard::Guard;
 use super::metrics::Reported;
 use super::past::Past;
 use super::policy::Cohort;
 use super::result::{Clipped, RoundResult, Timings};
-use crate::connection::Certificates;
-use crate::error::wrong;
 use crate::machine::Time;
 use crate::orders::Terms;
-use crate::pb::{self, RoundRefusalCode};
-use crate::{JobError, Model, seconds};
+use crate::{Model, seconds};
 
 /// Time beyond the deadlines of a round for its messages to arrive.
 const SLACK: f64 = 30.0;
@@ -68,6 +62,11 @@ pub(super) struct Active {
 }
 
 impl Active {
+    /// The round under way, if it has this number.
+    pub fn of(active: &mut Option<Self>, round: u64) -> Option<&mut Self> {
+        active.as_mut().filter(|active| active.number == round)
+    }
+
     /// The stage behind that of the coordinator's latest message that was heard; 0 before the first.
     pub fn heard(&self) -> u32 {
         self.client
@@ -104,11 +103,22 @@ impl Active {
         self.out || (self.may_count() && !waits)
     }
 
+    /// What its machine starts from.
+    pub fn setup(&self, ctx: &Context) -> ClientSetup {
+        ctx.setup(&self.round, self.me, &self.guard, self.prepared.clone())
+    }
+
     /// Takes the machine away for a while. What it knows of the update is noted first: it may not come back.
     pub fn take_client(&mut self) -> Option<Client> {
         // guard: work-ahead-notes-that-an-update-is-out
         self.out = self.is_out();
         self.client.take()
+    }
+
+    /// The latest answer stays here: unless an earlier one carried the update, none of it has left.
+    pub fn keeps_answer(&mut self) {
+        // guard: what-stays-here-does-not-count
+        self.client.take_if(|_| !self.out);
     }
 
     /// Whether the caller's update is here already, or out.
@@ -156,127 +166,6 @@ pub(super) fn deadline(round: &Round, terms: &Terms, now: Time) -> Time {
     };
     let setup = round.job().key_setup_plan().map_or(0.0, whole);
     now + seconds(whole(round.job().plan()).max(setup) + SLACK)
-}
-
-/// Finds the certificates of a roster and checks every one of them. The round has the clipping bounds that
-/// follow from the model, where it is here.
-pub(crate) fn certified_round(
-    start: &pb::RoundStart,
-    job: &Arc<Job>,
-    anchor: &TrustAnchor,
-    certificates: &Certificates,
-    model: Option<&Model>,
-    unix_seconds: u64,
-) -> Result<Round, JobError> {
-    let number = start.round;
-    let refused = |reason: &str| wrong(format!("round {number}: {reason}"));
-    let name = start.model.as_ref();
-    let name = name.ok_or_else(|| refused("RoundStart names no model"))?;
-    let hash = <[u8; 32]>::try_from(name.hash.as_slice())
-        .map_err(|_| refused("the hash of the model must have 32 bytes"))?;
-    let roster = certified_roster(start, job, anchor, certificates, unix_seconds);
-    let roster = roster.map_err(|untrusted| match untrusted {
-        Untrusted::OutOfTime(reason) => JobError::OutOfTime {
-            round: number,
-            reason,
-        },
-        Untrusted::Wrong(reason) => refused(&reason),
-    })?;
-    let (job, roster) = (job.clone(), Arc::new(roster));
-    let numbers = start
-        .numbers
-        .as_ref()
-        .map_or_else(Numbers::default, Numbers::from);
-    let tag = Tag::read(start.tag, &start.about).map_err(|reason| refused(&reason))?;
-    let round = match start.kind() {
-        pb::RoundKind::KeySetup if numbers != Numbers::default() => {
-            return Err(refused("the numbers of a key set-up must be 0"));
-        }
-        pb::RoundKind::KeySetup => {
-            Round::key_setup(job, number, roster).map(|round| round.with_tag(tag))
-        }
-        pb::RoundKind::Sum => {
-            let round = Round::told(job, number, roster, &hash, numbers);
-            let round = round.map(|round| round.with_tag(tag));
-            round.and_then(|round| match model {
-                None => Ok(round),
-                Some(model) => model.bind(round),
-            })
-        }
-    };
-    round.map_err(|fault| JobError::Fault {
-        round: number,
-        fault,
-    })
-}
-
-/// What the coordinator is told of a beginning of a round that is refused: a clock that is wrong is nobody's fault.
-pub(crate) fn refusal_code(error: &JobError) -> RoundRefusalCode {
-    match error {
-        JobError::OutOfTime { .. } => RoundRefusalCode::RoundRefusalUnable,
-        JobError::Policy(_) => RoundRefusalCode::RoundRefusalPolicy,
-        _ => RoundRefusalCode::RoundRefusalFault,
-    }
-}
-
-/// Why a roster is not trusted.
-enum Untrusted {
-    /// A certificate in it is not in its time by the clock here.
-    OutOfTime(String),
-    /// The coordinator sent what it must not send.
-    Wrong(String),
-}
-
-impl From<&str> for Untrusted {
-    fn from(reason: &str) -> Self {
-        Self::Wrong(reason.into())
-    }
-}
-
-/// The members of a round with their certificates, every one of them checked.
-fn certified_roster(
-    start: &pb::RoundStart,
-    job: &Job,
-    anchor: &TrustAnchor,
-    certificates: &Certificates,
-    unix_seconds: u64,
-) -> Result<CertifiedRoster, Untrusted> {
-    let mut members = Vec::with_capacity(start.roster.len());
-    for participant in &start.roster {
-        let fingerprint = <[u8; 32]>::try_from(participant.fingerprint.as_ref())
-            .map_err(|_| "a fingerprint must have 32 bytes")?;
-        let nonce = <[u8; 32]>::try_from(participant.nonce.as_ref())
-            .map_err(|_| "a nonce must have 32 bytes")?;
-        let certificate = certificates
-            .get(&fingerprint)
-            .ok_or("a certificate of the roster was never sent")?;
-        let party = anchor
-            .verify_party(certificate, unix_seconds)
-            .map_err(|error| untrusted(&error, anchor.signed_name(certificate)))?;
-        members.push(Member {
-            name: party.name,
-            certificate: certificate.clone(),
-            nonce,
-        });
-    }
-    let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
-    // guard: rosters-in-the-order-of-names
-    if !job.is_in_order(&names) {
-        return Err("the roster is not in the order of the job".into());
-    }
-    Roster(members)
-        .certify(anchor, unix_seconds)
-        .map_err(|error| Untrusted::Wrong(error.to_string()))
-}
-
-/// Why a member with this certificate is not trusted. `name` is that in it, where the CA has signed it.
-fn untrusted(error: &CertificateError, name: Option<String>) -> Untrusted {
-    let out_of_time = name.and_then(|name| error.out_of_time(&name));
-    match out_of_time {
-        // guard: certificates-signed-by-the-ca-stay-when-a-clock-is-wrong
-        Some(reason) => Untrusted::OutOfTime(reason),
-        None => Untrusted::Wrong(format!("a member of the roster cannot be trusted: {error}")),
-    }
 }
 
 /// The names of a round's parties.

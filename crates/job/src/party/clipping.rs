@@ -5,11 +5,11 @@ use blindsum_encode::Judged;
 use blindsum_protocol::{Clipping, EncodingChoice, Job, JobSpec, Quantised, Round};
 use tracing::{info, warn};
 
-use super::member::Member;
+use super::context::Context;
 use super::metrics::warnings;
 use super::result::Clipped;
 
-impl Member {
+impl Context {
     /// Warns of metrics that are not reported as they are; gives the warnings for the caller as well.
     pub(super) fn watch_metrics(&self, round: u64, judged: &Judged) -> Vec<String> {
         let warnings = self.job.as_ref().map(|job| warnings(job, judged));
@@ -22,7 +22,7 @@ impl Member {
 
     /// Warns of clipping bounds that fall; gives the warnings for the caller as well.
     pub(super) fn watch_bounds(&mut self, round: &Round) -> Vec<String> {
-        let warnings = self.falling.observe(round);
+        let warnings = self.given.falling.observe(round);
         for warning in &warnings {
             warn!(party = %self.identity.name, round = round.number(), "{warning}");
         }
@@ -41,7 +41,7 @@ impl Member {
         let (party, spec) = (&self.identity.name, job.spec());
         let (coordinates, of) = (clipped.coordinates, spec.dim);
         let scaled_by = clipped.scaled_by.unwrap_or(1.0);
-        if std::mem::replace(&mut self.clipping_told, true) {
+        if std::mem::replace(&mut self.given.clipping_told, true) {
             return info!(%party, round, coordinates, of, scaled_by, "this update was clipped");
         }
         let (advice, clip) = (advice(job), spec.encoding.clip());

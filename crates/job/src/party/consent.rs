@@ -2,24 +2,27 @@
 //! for them.
 
 use blindsum_protocol::{Answer, Fault, Round, RoundKind};
+use tracing::warn;
 
-use super::member::Member;
+use super::context::Context;
+use super::guard::Guard;
+use super::left::Left;
 use super::policy::Cohort;
 use crate::error::wrong;
 use crate::orders::Terms;
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, PolicyError};
 
-impl Member {
+impl Context {
     /// The party's rules on the members of a round, before anything is said in it. Where the party has no say in
     /// who survives, their sum counts as opened from now on.
     pub(super) async fn judge_roster(
         &mut self,
         round: &Round,
         cohort: &Cohort,
-    ) -> Result<(), (RoundRefusalCode, JobError)> {
+    ) -> Result<(), Left> {
         let policy = &self.settings.policy;
-        let broken = |broken: PolicyError| (RoundRefusalCode::RoundRefusalPolicy, broken.into());
+        let broken = |broken: PolicyError| Left::refused(broken.into());
         policy.check_roster(cohort).map_err(broken)?;
         // Only sums can be subtracted from each other: a key set-up is compared with none.
         let asked_later = round.job().spec().protocol.name().asks_parties();
@@ -61,13 +64,11 @@ impl Member {
     /// answer is sent. Where they break the policy, that is why there is no answer.
     pub(super) async fn heed_guard(
         &mut self,
+        guard: &Guard,
         answer: &Result<Answer, Fault>,
-    ) -> Result<(), (RoundRefusalCode, JobError)> {
-        let Some(guard) = self.active.as_ref().map(|active| active.guard.clone()) else {
-            return Ok(());
-        };
+    ) -> Result<(), Left> {
         match guard.judged() {
-            Some(Err(broken)) => Err((RoundRefusalCode::RoundRefusalPolicy, broken.into())),
+            Some(Err(broken)) => Err(Left::refused(broken.into())),
             Some(Ok(survivors)) if answer.is_ok() => {
                 // guard: survivors-are-remembered
                 self.remember_sum(survivors, &guard.round).await
@@ -81,13 +82,44 @@ impl Member {
         &mut self,
         parties: Cohort,
         round: &Round,
-    ) -> Result<(), (RoundRefusalCode, JobError)> {
+    ) -> Result<(), Left> {
         if self.settings.policy.min_cohort_change == 0 {
             return Ok(());
         }
-        let unable = |error| (RoundRefusalCode::RoundRefusalUnable, error);
         let of_job = round.job().spec().parties;
         let added = self.sums.add(parties, of_job, &self.hand).await;
-        added.map_err(unable)
+        added.map_err(Left::failed)
+    }
+
+    /// Whether this party commits to a nonce for one more round. Where it does not the coordinator is told why.
+    ///
+    /// # Errors
+    /// Its part in the job is over.
+    pub(super) fn check_draws(&self, round: u64) -> Result<(), JobError> {
+        let draws = &self.memory.draws;
+        draws.check().map_err(|error| {
+            self.send(pb::RoundRefused {
+                round,
+                code: RoundRefusalCode::RoundRefusalPolicy.into(),
+                reason: error.to_string(),
+                ..pb::RoundRefused::default()
+            });
+            error.into()
+        })
+    }
+
+    /// One more graph is drawn: that is written down before this party's nonce is said.
+    pub(super) async fn note_draw(&mut self, round: u64) -> Result<(), JobError> {
+        self.memory.draws.drawn(round);
+        if self.memory.draws.is_news() {
+            let draws = &self.memory.draws;
+            warn!(party = %self.identity.name, job = %self.settings.job, unused = draws.unused, sent = draws.sent,
+                most = draws.allowed(),
+                "many rounds ended after this party had opened its nonce and before it sent its vector: somebody may be \
+                 looking for a graph that gives it away; at the most its part in the job ends. The coordinator's reports \
+                 name who ended them");
+        }
+        // guard: graphs-are-counted-before-nonces-are-opened
+        self.save(None).await
     }
 }

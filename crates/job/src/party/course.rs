@@ -6,8 +6,6 @@ use tracing::{debug, info, warn};
 
 use super::exchange::{Effect, Input, Over, Told};
 use super::member::{Ended, Member};
-use super::state::JobFolder;
-use super::sums::Sums;
 use crate::connection::{LinkId, Say};
 use crate::machine::Time;
 use crate::pb::CoordinatorFrame;
@@ -36,25 +34,27 @@ impl Member {
         if !matches!(over, Over::Left)
             && let Some(untold) = self.missed.take()
         {
-            self.tell(Told::Refused(untold.error()));
+            self.ctx.tell(Told::Refused(untold.error()));
         }
-        self.say_goodbye(&over);
-        self.tell(Told::Over(over));
+        self.ctx.say_goodbye(&over, &self.departure);
+        self.ctx.tell(Told::Over(over));
     }
 
     async fn run_to_end(&mut self) -> Result<Over, JobError> {
-        self.recall().await?;
+        self.ctx.recall().await?;
         self.resume().await?;
         loop {
             let overdue = self.overdue_from();
             let times = [
                 overdue,
-                self.idle_from(),
+                self.active
+                    .as_ref()
+                    .and_then(|active| active.idle_from(&self.ctx)),
                 self.farewell_until(),
                 self.held_due(),
             ];
             let until = times.into_iter().flatten().min();
-            let done = match self.hand.next(until).await {
+            let done = match self.ctx.hand.next(until).await {
                 Some(input) => self.take(input).await,
                 None => self.time_has_come().await,
             };
@@ -62,12 +62,13 @@ impl Member {
                 Ok(()) => {}
                 Err(Ended::Lost(reason)) => {
                     self.lose_link();
-                    self.hand
-                        .say(Effect::Reconnect(self.connection.id(), reason));
+                    self.ctx
+                        .hand
+                        .say(Effect::Reconnect(self.ctx.connection.id(), reason));
                 }
                 Err(Ended::Over(over)) => return Ok(over),
                 Err(Ended::Failed(error)) if self.is_no_matter(&error) => {
-                    info!(party = %self.identity.name, %error, "the job is done all the same");
+                    info!(party = %self.ctx.identity.name, %error, "the job is done all the same");
                     if self.untaken.is_none() {
                         return Ok(self.job_is_done());
                     }
@@ -82,35 +83,19 @@ impl Member {
         }
     }
 
-    /// What was remembered before anything of the job is known.
-    async fn recall(&mut self) -> Result<(), JobError> {
-        let Some(records) = self.records.clone() else {
-            return Ok(());
-        };
-        let (key, ca) = (self.identity.key.clone(), self.identity.ca);
-        let read = move || {
-            let folder = JobFolder::new(records.clone(), &key)?;
-            let memory = folder.last()?;
-            let sums = Sums::open(records, &ca)?;
-            Ok::<_, JobError>((folder, memory, sums))
-        };
-        let (folder, memory, sums) = self.hand.work(read).await??;
-        // guard: survivors-are-remembered-after-a-restart
-        (self.folder, self.memory, self.sums) = (Some(folder), memory, sums);
-        Ok(())
-    }
-
     async fn take(&mut self, input: Input) -> Result<(), Ended> {
         match input {
             Input::Linked(link) => self.linked(link),
-            Input::Lost(link, reason) if self.connection.is_over(link) => {
-                debug!(party = %self.identity.name, %reason, "the connection has ended");
+            Input::Lost(link, reason) if self.ctx.connection.is_over(link) => {
+                debug!(party = %self.ctx.identity.name, %reason, "the connection has ended");
                 self.lose_link();
             }
-            Input::Frame(link, frame) if self.connection.is_over(link) => self.heard(frame).await?,
+            Input::Frame(link, frame) if self.ctx.connection.is_over(link) => {
+                self.heard(frame).await?
+            }
             // Of a connection that was given up.
             Input::Lost(..) | Input::Frame(..) => {}
-            Input::Renewed => self.connection.own.newer = true,
+            Input::Renewed => self.ctx.connection.own.newer = true,
             Input::Suspend => self.suspend().await?,
             Input::Leave(departure) => {
                 self.departure = departure;
@@ -125,7 +110,7 @@ impl Member {
             }
             command => match self.obey(command).await {
                 // What a machine says now is sent when the round is taken up again.
-                Err(error) if !self.connection.is_welcomed() => {
+                Err(error) if !self.ctx.connection.is_welcomed() => {
                     warn!(%error, "without a connection");
                 }
                 done => done?,
@@ -137,7 +122,7 @@ impl Member {
     async fn heard(&mut self, frame: CoordinatorFrame) -> Result<(), Ended> {
         let empty = || JobError::Coordinator("a frame that is empty or unknown here".into());
         let frame = frame.frame.ok_or_else(empty)?;
-        match self.connection.is_welcomed() {
+        match self.ctx.connection.is_welcomed() {
             false => self.welcome(frame).await,
             true => self.frame(frame).await,
         }
@@ -145,9 +130,9 @@ impl Member {
 
     async fn frame(&mut self, frame: Frame) -> Result<(), Ended> {
         match frame {
-            Frame::Refused(refused) => return Err(self.refused(refused)),
+            Frame::Refused(refused) => return Err(self.ctx.refused(refused, self.done.is_some())),
             // A host that was killed before it kept the mark of a state hears the same once more.
-            Frame::Welcome(welcome) if self.welcome.as_ref() == Some(&welcome) => {}
+            Frame::Welcome(welcome) if self.ctx.welcome.as_ref() == Some(&welcome) => {}
             Frame::Welcome(_) => return Err(Ended::Lost("a second Welcome".into())),
             Frame::RoundOffer(offer) => self.offered(offer).await?,
             Frame::ModelChunk(chunk) => self.model_chunk(chunk).await?,
@@ -155,7 +140,9 @@ impl Member {
             Frame::Chunk(chunk) => self.chunk(chunk).await?,
             Frame::RoundAborted(aborted) => self.aborted(aborted).await?,
             Frame::RoundDone(done) => self.round_done(done).await?,
-            Frame::ModelWanted(wanted) => self.model_wanted(wanted).await?,
+            Frame::ModelWanted(wanted) => {
+                self.ctx.model_wanted(wanted, self.active.is_some()).await?
+            }
             Frame::JobDone(done) => self.job_done(done)?,
             Frame::RosterFixed(fixed) => self.roster_fixed(fixed).await?,
             Frame::JobHeld(held) => self.hears_held(&held.reason),
@@ -179,7 +166,7 @@ impl Member {
                 round,
                 role,
                 reason,
-            } => self.upload_refused(round, role, reason).await,
+            } => self.upload_refused(round, role, &reason).await,
             _ => Ok(()),
         }
     }
@@ -187,7 +174,7 @@ impl Member {
     /// When the round under way has passed its deadlines. Without a connection nothing can be asked about an update
     /// that may count.
     fn overdue_from(&self) -> Option<Time> {
-        let linked = self.connection.is_welcomed();
+        let linked = self.ctx.connection.is_welcomed();
         let active = self.active.as_ref();
         let active = active.filter(|active| linked || !active.may_count());
         active.map(|active| active.deadline)
@@ -195,35 +182,40 @@ impl Member {
 
     async fn time_has_come(&mut self) -> Result<(), Ended> {
         match self.overdue_from() {
-            Some(deadline) if deadline <= self.hand.now() => self.overdue().await,
+            Some(deadline) if deadline <= self.ctx.hand.now() => self.overdue().await,
             _ if self
                 .farewell_until()
-                .is_some_and(|until| until <= self.hand.now()) =>
+                .is_some_and(|until| until <= self.ctx.hand.now()) =>
             {
                 Err(Ended::Over(self.job_is_done()))
             }
             _ if self.tell_held() => Ok(()),
-            _ => self.work_ahead().await.map_err(Ended::Failed),
+            _ => match &mut self.active {
+                Some(active) => Ok(active.work_ahead(&mut self.ctx).await?),
+                None => Ok(()),
+            },
         }
     }
 
     fn linked(&mut self, link: LinkId) {
-        if self.connection.begin(link) {
+        if self.ctx.connection.begin(link) {
             self.begin_farewell();
-            let hello = self.hello();
-            self.hand.say(Effect::Send(link, Say::Frame(hello.into())));
+            let hello = self.ctx.hello();
+            self.ctx
+                .hand
+                .say(Effect::Send(link, Say::Frame(hello.into())));
         }
     }
 
     fn lose_link(&mut self) {
-        self.connection.lose();
+        self.ctx.connection.lose();
         self.begin_farewell();
     }
 
     /// A connection has ended: from now on the last model of a job that is done is waited for.
     fn begin_farewell(&mut self) {
         if self.done.is_some() {
-            let until = self.hand.now() + FAREWELL;
+            let until = self.ctx.hand.now() + FAREWELL;
             // guard: the-last-model-is-waited-for-a-minute
             self.farewell.get_or_insert(until);
         }
@@ -233,7 +225,10 @@ impl Member {
     /// over soon.
     fn renewed(&self) -> Result<(), Ended> {
         // guard: renewed-certificates-are-shown, no-renewal-amid-a-round
-        match self.connection.own.newer && self.active.is_none() && self.connection.is_welcomed() {
+        match self.ctx.connection.own.newer
+            && self.active.is_none()
+            && self.ctx.connection.is_welcomed()
+        {
             true => Err(Ended::Lost(RENEWED.into())),
             false => Ok(()),
         }
@@ -243,10 +238,10 @@ impl Member {
     /// asked for over the next connection.
     fn over(&self) -> Option<Over> {
         let done = self.done.as_ref().filter(|_| self.untaken.is_none())?;
-        let model = self.model.as_ref().filter(|model| model.is(done));
+        let model = self.ctx.model.as_ref().filter(|model| model.is(done));
         match model {
             // guard: campaign-the-last-model-comes
-            None if !self.comes_sealed(done) => None,
+            None if !self.ctx.comes_sealed(done) => None,
             _ => Some(self.job_is_done()),
         }
     }
@@ -259,7 +254,7 @@ impl Member {
     /// A piece of the last model has come: the next one has as much time.
     pub(super) fn put_off_farewell(&mut self) {
         if self.farewell.is_some() {
-            self.farewell = Some(self.hand.now() + FAREWELL);
+            self.farewell = Some(self.ctx.hand.now() + FAREWELL);
         }
     }
 
@@ -267,7 +262,7 @@ impl Member {
     fn job_is_done(&self) -> Over {
         let last = |model: &Model| self.done.as_ref().is_some_and(|done| model.is(done));
         Over::JobDone {
-            model: self.model.clone().filter(last),
+            model: self.ctx.model.clone().filter(last),
             reason: self.done_early.clone(),
         }
     }

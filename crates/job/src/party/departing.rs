@@ -1,20 +1,20 @@
 //! How a party leaves the job: the coordinator is told why, so that nobody waits for it.
 
+use super::context::Context;
 use super::exchange::{Departure, Effect, Over};
-use super::member::Member;
 use crate::connection::{Say, Standing};
 use crate::pb::{self, LeavingCode};
 use crate::{JobError, foreign};
 
-impl Member {
+impl Context {
     /// Sends the last frame of a party that leaves before the job is done, where there is a connection.
-    pub(super) fn say_goodbye(&self, over: &Over) {
+    pub(super) fn say_goodbye(&self, over: &Over, departure: &Departure) {
         if self.connection.standing() == Standing::Lost {
             return;
         }
         let (code, reason) = match over {
             Over::JobDone { .. } => return,
-            Over::Left => left(&self.departure),
+            Over::Left => left(departure),
             Over::Failed(error) => match failed(error) {
                 Some(leaving) => leaving,
                 // The coordinator has ended the connection itself.

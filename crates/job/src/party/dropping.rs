@@ -5,11 +5,32 @@ use tracing::{info, warn};
 
 use super::active::Active;
 use super::exchange::Told;
+use super::left::Left;
 use super::member::{Ended, Member, Untold, Verdict};
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, foreign};
 
 impl Member {
+    /// Leaves the round, or the job, where the party cannot go on.
+    pub(super) async fn heed(
+        &mut self,
+        round: u64,
+        done: Result<(), Left>,
+    ) -> Result<(), JobError> {
+        match done {
+            Ok(()) => Ok(()),
+            Err(Left::Job(error)) => Err(error),
+            Err(Left::Round(code, error)) => self.refuse(round, code, error).await,
+            // The caller hears of the round first, and then that the party cannot go on.
+            Err(Left::Unusable(reason)) => {
+                let error = self.ctx.unusable(reason.clone());
+                let code = RoundRefusalCode::RoundRefusalUnable;
+                self.refuse(round, code, error).await?;
+                Err(self.ctx.unusable(reason))
+            }
+        }
+    }
+
     /// Tells coordinator and caller that this party has no further part in a round.
     pub(super) async fn refuse(
         &mut self,
@@ -19,16 +40,16 @@ impl Member {
     ) -> Result<(), JobError> {
         let reason = match code {
             RoundRefusalCode::RoundRefusalSitsOut => {
-                info!(party = %self.identity.name, round, "sits the round out");
+                info!(party = %self.ctx.identity.name, round, "sits the round out");
                 String::new()
             }
             RoundRefusalCode::RoundRefusalInput => reason_of(&error),
             _ => error.for_others(),
         };
         if !reason.is_empty() {
-            warn!(party = %self.identity.name, round, %reason, "round refused");
+            warn!(party = %self.ctx.identity.name, round, %reason, "round refused");
         }
-        self.send(pb::RoundRefused {
+        self.ctx.send(pb::RoundRefused {
             round,
             code: code.into(),
             reason,
@@ -64,7 +85,7 @@ impl Member {
             true => {
                 // The caller waits for a round. Whether it wants the next one is for it to say.
                 self.wanted = false;
-                self.tell(Told::Refused(error));
+                self.ctx.tell(Told::Refused(error));
                 None
             }
             false => Some(error),
@@ -94,9 +115,9 @@ impl Member {
             self.end_round(error);
         }
         self.ready.take_if(|pledge| pledge.ready.round == round);
-        let live = &mut self.memory.live;
+        let live = &mut self.ctx.memory.live;
         match live.take_if(|live| live.round == round) {
-            Some(_) => self.save(None).await,
+            Some(_) => self.ctx.save(None).await,
             None => Ok(()),
         }
     }
@@ -111,9 +132,9 @@ impl Member {
 
     /// Whether the process before this one left an update out, in the round that it was in.
     fn left_update(&self) -> bool {
-        let live = self.memory.live.as_ref();
+        let live = self.ctx.memory.live.as_ref();
         // guard: a-key-set-up-counts-no-update
-        !self.snapshot.is_empty() && live.is_some_and(|live| !live.key_setup)
+        !self.ctx.store.snapshot.is_empty() && live.is_some_and(|live| !live.key_setup)
     }
 
     /// What the caller is told of a round under way that gives this party no result, where the coordinator has not said
@@ -136,13 +157,13 @@ impl Member {
     /// The caller hears why there is no result.
     pub(super) fn end_round(&mut self, error: JobError) {
         if let Some(active) = self.active.take() {
-            self.tell(Told::Ended(active.number, Err(error)));
+            self.ctx.tell(Told::Ended(active.number, Err(error)));
         }
     }
 
     pub(super) async fn aborted(&mut self, aborted: pb::RoundAborted) -> Result<(), JobError> {
         let (round, reason) = (aborted.round, foreign(&aborted.reason));
-        info!(party = %self.identity.name, round, only_me = aborted.only_you, %reason,
+        info!(party = %self.ctx.identity.name, round, only_me = aborted.only_you, %reason,
             "round aborted");
         if self.is_told(round) {
             return Ok(());
@@ -150,7 +171,8 @@ impl Member {
         if aborted.only_you {
             self.passed_over(round, &reason);
         }
-        self.connection
+        self.ctx
+            .connection
             .own
             .offer
             .take_if(|offer| offer.round == round);
@@ -172,20 +194,20 @@ impl Member {
     pub(super) fn is_from_before(&self, round: u64) -> bool {
         let mine = self.active.as_ref().map(|active| active.number) == Some(round)
             || self.ready.as_ref().map(|pledge| pledge.ready.round) == Some(round);
-        let live = self.memory.live.as_ref();
+        let live = self.ctx.memory.live.as_ref();
         !mine && !self.is_told(round) && live.is_some_and(|live| live.round == round)
     }
 
     /// The coordinator says what became of a round whose result does not come here.
     pub(super) async fn missed(&mut self, untold: Untold) -> Result<(), JobError> {
         let round = untold.round;
-        let live = self.memory.live.as_ref();
+        let live = self.ctx.memory.live.as_ref();
         // A key set-up counts no update.
         let key_setup = live.is_some_and(|live| live.round == round && live.key_setup);
         let counts = untold.verdict == Verdict::Counts && !key_setup;
         if counts && live.is_some_and(|live| live.round == round) {
             // guard: campaign-what-was-missed-is-not-sent-again
-            self.commit_missed(round).await?;
+            self.ctx.commit_missed(round).await?;
         }
         // Without a snapshot nothing of its update was out.
         let was_out = counts || self.left_update();
@@ -211,7 +233,7 @@ impl Member {
             return Ok(());
         };
         let round = untold.round;
-        self.tell(Told::Refused(untold.error()));
+        self.ctx.tell(Told::Refused(untold.error()));
         self.drop_round(round, None).await
     }
 
@@ -228,7 +250,8 @@ impl Member {
     /// Ends a round that has passed all its deadlines, unless its result may count this party's update.
     async fn check_deadline(&mut self) -> Result<(), JobError> {
         // guard: who-counts-waits-for-its-result
-        let overdue = |active: &&Active| active.deadline <= self.hand.now() && !active.may_count();
+        let overdue =
+            |active: &&Active| active.deadline <= self.ctx.hand.now() && !active.may_count();
         let Some(round) = self
             .active
             .as_ref()

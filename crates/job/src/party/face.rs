@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::context::Context;
 use super::exchange::{Effect, Identity, Input, Settings};
-use super::marks::Marks;
 use super::member::Member;
+use super::store::{Marks, Store};
 use crate::machine::{Machine, Now};
 use crate::records::Records;
 
@@ -26,7 +27,8 @@ impl PartyMachine {
         entropy: [u8; 32],
     ) -> Self {
         Self::start(entropy, now, Mark(Arc::default()), |hand| {
-            Member::new(settings, identity, records, None, hand).run()
+            let store = Store::new(records, None);
+            Member::new(Context::new(settings, identity, store, hand)).run()
         })
     }
 
@@ -49,9 +51,13 @@ impl PartyMachine {
         entropy: [u8; 32],
     ) -> Self {
         let shown = Arc::new(AtomicU64::new(mark));
-        let marks = Marks::new(mark, shown.clone());
+        let marks = Marks {
+            latest: mark,
+            shown: shown.clone(),
+        };
         Self::start(entropy, now, Mark(shown), |hand| {
-            Member::new(settings, identity, Some(records), Some(marks), hand).run()
+            let store = Store::new(Some(records), Some(marks));
+            Member::new(Context::new(settings, identity, store, hand)).run()
         })
     }
 

@@ -3,13 +3,14 @@
 use blindsum_protocol::ModelUpdate;
 use tracing::debug;
 
+use super::context::Context;
 use super::member::Member;
 use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
 use crate::pb;
 use crate::{JobError, Model, model_len, sealed_len};
 
-impl Member {
+impl Context {
     /// Whether this model is here, as the one that a job begins with is wherever it was not given.
     pub(super) fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
         self.check_not_older(name)
@@ -18,7 +19,7 @@ impl Member {
         if self.model.as_ref().is_some_and(|model| model.is(name)) {
             return Ok(true);
         }
-        let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
+        let job = self.job()?;
         if name.version > 0 {
             return Ok(false);
         }
@@ -35,7 +36,7 @@ impl Member {
         if self.has_model(name)? {
             return Ok(true);
         }
-        let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
+        let job = self.job()?;
         let (got, dim) = (name.dim, job.spec().dim);
         // A job that keeps no model has one without coordinates, which gets other names where sums are hidden.
         let has_none = got == 0 && job.spec().model_update == ModelUpdate::Nothing;
@@ -56,21 +57,23 @@ impl Member {
         }
         Ok(false)
     }
+}
 
+impl Member {
     pub(super) async fn model_chunk(&mut self, chunk: pb::ModelChunk) -> Result<(), JobError> {
-        let Some((name, assembly)) = self.connection.own.requested.take() else {
+        let Some((name, assembly)) = self.ctx.connection.own.requested.take() else {
             return Ok(());
         };
         if chunk.version != name.version {
-            self.connection.own.requested = Some((name, assembly));
+            self.ctx.connection.own.requested = Some((name, assembly));
             return Ok(());
         }
         let assembly = match assembly {
             Some(assembly) => assembly,
             None => {
-                let job = self.job.as_deref().ok_or_else(|| wrong("no Welcome"))?;
+                let job = self.ctx.job()?;
                 let length = model_len(job, name.dim);
-                let limit = match self.comes_sealed(&name) {
+                let limit = match self.ctx.comes_sealed(&name) {
                     true => sealed_len(length),
                     false => length,
                 };
@@ -80,15 +83,15 @@ impl Member {
         let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
         match pushed.map_err(|e| wrong(format!("model: {e}")))? {
             Pushed::Part(assembly) => {
-                self.connection.own.requested = Some((name, Some(assembly)));
+                self.ctx.connection.own.requested = Some((name, Some(assembly)));
                 // guard: a-last-model-that-comes-in-is-waited-for
                 self.put_off_farewell();
                 Ok(())
             }
             Pushed::Whole(bytes) => {
-                let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-                self.model = Some(match self.comes_sealed(&name) {
-                    true => match self.open_model(name, bytes).await? {
+                let job = self.ctx.job()?.clone();
+                self.ctx.model = Some(match self.ctx.comes_sealed(&name) {
+                    true => match self.ctx.open_model(name, bytes).await? {
                         Some(model) => model,
                         // Perhaps the others have another key by now: it comes to whoever is ready.
                         None => return self.try_ready().await,
@@ -96,10 +99,10 @@ impl Member {
                     false => {
                         let read =
                             move || Model::from_bytes(&job, name.version, &bytes, &name.hash);
-                        self.hand.work(read).await??
+                        self.ctx.hand.work(read).await??
                     }
                 });
-                self.unopened = None;
+                self.ctx.unopened = None;
                 self.tell_model().await
             }
         }
@@ -116,7 +119,7 @@ impl Member {
             Some(pledge) => {
                 pledge.ready.lacks_model = false;
                 let ready = pledge.ready.clone();
-                self.send(ready);
+                self.ctx.send(ready);
                 Ok(())
             }
         }

@@ -6,7 +6,7 @@ use blindsum_encode::{EncodeError, Reals};
 use blindsum_protocol::{InitialModel, Job};
 use tracing::{debug, info, warn};
 
-use super::member::Member;
+use super::context::Context;
 use super::state::JobState;
 use crate::connection::Say;
 use crate::error::wrong;
@@ -39,7 +39,7 @@ pub(super) fn kept_given(state: &JobState) -> Result<Vec<[u8; 32]>, JobError> {
     Ok(given.to_vec())
 }
 
-impl Member {
+impl Context {
     /// Checks the model that a job begins with against what this party knows of it, before anything is said of it: with
     /// `initial = "zeros"` it is zeros, and of a party that gave one it is what that party gave.
     ///
@@ -63,7 +63,7 @@ impl Member {
             return Ok(());
         }
         let gave = |given: &[u8; 32]| name.hash == given;
-        if self.given.iter().any(gave) {
+        if self.given.models.iter().any(gave) {
             return Ok(());
         }
         // The record is of an earlier time, or there was none: what it can give now may be what it gave.
@@ -71,15 +71,15 @@ impl Member {
             let first = Model::first(job, Reals::clone(values)).ok()?;
             Some(*first.hash())
         });
-        if self.given.is_empty() && gives.as_ref().is_some_and(gave) {
+        if self.given.models.is_empty() && gives.as_ref().is_some_and(gave) {
             return Ok(());
         }
-        if self.given.is_empty() && self.state.is_none() {
+        if self.given.models.is_empty() && self.store.state.is_none() {
             warn!(party = %self.identity.name, hash = %announced, "the first model is said to be from this party, and it keeps \
                 no record of what it gave before it was started: compare the hash with the model that was given");
             return Ok(());
         }
-        let given: Vec<String> = self.given.iter().map(|hash| hex(hash)).collect();
+        let given: Vec<String> = self.given.models.iter().map(|hash| hex(hash)).collect();
         let gave = match given.is_empty() {
             true => "none".into(),
             false => given.join(", "),
@@ -115,11 +115,11 @@ impl Member {
 
     /// Remembers what is given, before it is.
     async fn keep_given(&mut self, hash: [u8; 32]) -> Result<(), JobError> {
-        if self.given.contains(&hash) {
+        if self.given.models.contains(&hash) {
             return Ok(());
         }
-        self.given.push(hash);
-        let (Some(state), given) = (self.state.clone(), self.given.concat()) else {
+        self.given.models.push(hash);
+        let (Some(state), given) = (self.store.state.clone(), self.given.models.concat()) else {
             return Ok(());
         };
         let write = move || state.replace(RECORD, &[&given]);
@@ -134,10 +134,10 @@ impl Member {
 
     /// The coordinator asks for the first model. It is given once over a connection, and not once the job has one: whoever
     /// asks on fills this party's memory.
-    pub(super) async fn give_first(&mut self) -> Result<(), JobError> {
+    pub(super) async fn give_first(&mut self, in_round: bool) -> Result<(), JobError> {
         let begins = self.model.as_ref().is_none_or(|own| own.version() == 0);
         // guard: a-giver-gives-once
-        if self.connection.own.gave || !begins || self.active.is_some() {
+        if self.connection.own.gave || !begins || in_round {
             debug!(party = %self.identity.name, "asked again for the first model: it was given, or the job has one");
             return Ok(());
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Job, JobSpec};
 use tracing::info;
 
+use super::context::Context;
 use super::exchange::Told;
 use super::first::{check_initial, kept_given};
 use super::measuring::kept_measured;
@@ -15,7 +16,7 @@ use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, RefusalCode};
 use crate::{JobError, foreign};
 
-impl Member {
+impl Context {
     /// The first words over a new connection.
     pub(super) fn hello(&mut self) -> pb::Hello {
         let (live, me) = (self.memory.live.as_ref(), &mut self.introduction);
@@ -35,7 +36,7 @@ impl Member {
     }
 
     /// What a refusal means for the connection.
-    pub(super) fn refused(&mut self, refused: pb::Refused) -> Ended {
+    pub(super) fn refused(&mut self, refused: pb::Refused, is_done: bool) -> Ended {
         let code = refused.code();
         let reason = foreign(&refused.reason);
         match code {
@@ -47,7 +48,7 @@ impl Member {
             | RefusalCode::RefusalOutOfTime
             | RefusalCode::RefusalBanned => Ended::Lost(reason),
             // It goes on once its coordinator is started again; a job that is done stays so.
-            RefusalCode::RefusalJobFailed if self.done.is_none() => Ended::Lost(reason),
+            RefusalCode::RefusalJobFailed if !is_done => Ended::Lost(reason),
             RefusalCode::RefusalComeAgain => {
                 self.introduction.token = refused.token;
                 Ended::Lost(reason)
@@ -60,41 +61,6 @@ impl Member {
             // guard: refusals-are-final
             code => Ended::Failed(JobError::Refused { code, reason }),
         }
-    }
-
-    pub(super) async fn welcome(&mut self, frame: Frame) -> Result<(), Ended> {
-        let welcome = match frame {
-            Frame::Welcome(welcome) => welcome,
-            Frame::Refused(refused) => return Err(self.refused(refused)),
-            _ => {
-                // Something was lost on the way: another connection begins with one.
-                let reason = "the first frame must be a Welcome";
-                return Err(Ended::Lost(reason.into()));
-            }
-        };
-        if let Some(reason) = unspoken(&welcome) {
-            return Err(JobError::Coordinator(reason).into());
-        }
-        match &self.job {
-            Some(job) if welcome.job_hash == job.hash() => {}
-            Some(_) => {
-                let reason = "the coordinator has changed the job".into();
-                return Err(JobError::Coordinator(reason).into());
-            }
-            None => {
-                let job = self.learn_job(&welcome).await?;
-                self.welcome = Some(welcome.clone());
-                self.tell(Told::Joined(job));
-            }
-        }
-        info!(party = %self.identity.name, job = %self.settings.job,
-            coordinator = %foreign(&welcome.program), "connected");
-        self.connection.welcome();
-        self.hears_held(&welcome.held);
-        let now = self.hand.now();
-        let active = self.active.iter_mut();
-        active.for_each(|active| active.connected_again(now));
-        Ok(())
     }
 
     /// Reads and judges the job before anything is said in it.
@@ -123,7 +89,7 @@ impl Member {
         // guard: policy-of-the-job-is-asked
         self.settings.policy.check_job(&job)?;
         check_initial(self.settings.initial.as_ref(), &job)?;
-        if let Some(folder) = self.folder.clone() {
+        if let Some(folder) = self.store.folder.clone() {
             let hash = *job.hash();
             let read = move || {
                 let opened = folder.enter(&hash)?;
@@ -131,16 +97,53 @@ impl Member {
                 Ok::<_, JobError>((opened, measured, given))
             };
             let (opened, measured, given) = self.hand.work(read).await??;
-            (self.measured, self.given) = (measured, given);
+            (self.given.measured, self.given.models) = (measured, given);
             let state = Arc::new(opened.state);
             self.vault = Arc::new(SealedVault::new(state.clone(), self.hand.random()));
-            self.state = Some(state);
+            self.store.state = Some(state);
             // guard: survivors-of-all-jobs-of-a-name
-            (self.memory, self.snapshot) = (opened.memory, opened.snapshot);
+            (self.memory, self.store.snapshot) = (opened.memory, opened.snapshot);
         }
         self.job = Some(job.clone());
         self.model = self.kept_model().await?;
-        self.leftover = self.kept_leftover(&job).await?;
+        self.given.leftover = self.kept_leftover(&job).await?;
         Ok(job)
+    }
+}
+
+impl Member {
+    pub(super) async fn welcome(&mut self, frame: Frame) -> Result<(), Ended> {
+        let welcome = match frame {
+            Frame::Welcome(welcome) => welcome,
+            Frame::Refused(refused) => return Err(self.ctx.refused(refused, self.done.is_some())),
+            _ => {
+                // Something was lost on the way: another connection begins with one.
+                let reason = "the first frame must be a Welcome";
+                return Err(Ended::Lost(reason.into()));
+            }
+        };
+        if let Some(reason) = unspoken(&welcome) {
+            return Err(JobError::Coordinator(reason).into());
+        }
+        match &self.ctx.job {
+            Some(job) if welcome.job_hash == job.hash() => {}
+            Some(_) => {
+                let reason = "the coordinator has changed the job".into();
+                return Err(JobError::Coordinator(reason).into());
+            }
+            None => {
+                let job = self.ctx.learn_job(&welcome).await?;
+                self.ctx.welcome = Some(welcome.clone());
+                self.ctx.tell(Told::Joined(job));
+            }
+        }
+        info!(party = %self.ctx.identity.name, job = %self.ctx.settings.job,
+            coordinator = %foreign(&welcome.program), "connected");
+        self.ctx.connection.welcome();
+        self.hears_held(&welcome.held);
+        let now = self.ctx.hand.now();
+        let active = self.active.iter_mut();
+        active.for_each(|active| active.connected_again(now));
+        Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! Jobs whose model the coordinator does not know: a party asks other parties for it.
 
 use blindsum_crypto::seal::StorageKey;
-use blindsum_protocol::{Fault, FaultKind, Job, KeyName};
+use blindsum_protocol::{FaultKind, Job, KeyName};
 use bytes::Bytes;
 use tracing::{debug, warn};
 
-use super::member::Member;
+use super::context::Context;
 use crate::connection::Say;
 use crate::error::wrong;
 use crate::pb;
@@ -41,17 +41,7 @@ fn opened(
     }
 }
 
-impl Member {
-    /// Whether only the parties learn the sums of the job.
-    pub(super) fn hides_sum(&self) -> bool {
-        self.job.as_ref().is_some_and(|job| job.hides_sum())
-    }
-
-    /// Whether the model comes from another party: the coordinator has the one that the job began with.
-    pub(super) fn comes_sealed(&self, name: &pb::ModelName) -> bool {
-        self.hides_sum() && name.version > 0
-    }
-
+impl Context {
     /// Refuses to go back to an earlier model: what the parties have learnt would be lost, and the first model
     /// is the coordinator's choice. Another model of the version that this party has was named after another sum
     /// than the one it was told.
@@ -91,7 +81,7 @@ impl Member {
         name: pb::ModelName,
         sealed: Bytes,
     ) -> Result<Option<Model>, JobError> {
-        let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
+        let job = self.job()?.clone();
         let (vault, of) = (self.vault.clone(), name.clone());
         let open = move || {
             let key = job.storage_key(&*vault).map_err(|e| e.to_string())?;
@@ -113,9 +103,13 @@ impl Member {
     }
 
     /// Another party needs the model: it goes out, sealed, if it is here. Or the coordinator asks for the first one.
-    pub(super) async fn model_wanted(&mut self, wanted: pb::ModelWanted) -> Result<(), JobError> {
+    pub(super) async fn model_wanted(
+        &mut self,
+        wanted: pb::ModelWanted,
+        in_round: bool,
+    ) -> Result<(), JobError> {
         if self.may_give(wanted.version) {
-            return self.give_first().await;
+            return self.give_first(in_round).await;
         }
         let model = self.model.clone();
         let model = model.filter(|model| model.version() == wanted.version);
@@ -136,8 +130,7 @@ impl Member {
             Ok(key.map(|key| key.seal(&header(&model.name()), &model.to_bytes(), &mut rng)))
         };
         let sealed = self.hand.work(seal).await?;
-        let sealed =
-            sealed.map_err(|e: blindsum_protocol::FaultKind| self.unusable(e.to_string()))?;
+        let sealed = sealed.map_err(|e: FaultKind| self.unusable(e.to_string()))?;
         if let Some(sealed) = sealed {
             let version = wanted.version;
             debug!(party = %self.identity.name, version, bytes = sealed.len(), "model sealed");
@@ -147,22 +140,5 @@ impl Member {
             });
         }
         Ok(())
-    }
-
-    /// What a machine has found in a round: somebody has done wrong, or this party's records cannot be used.
-    pub(super) fn found_wrong(&self, round: u64, fault: Fault) -> JobError {
-        match fault.kind {
-            FaultKind::Vault(reason) => self.unusable(reason),
-            _ => JobError::Fault { round, fault },
-        }
-    }
-
-    /// What is kept between rounds cannot be used.
-    pub(super) fn unusable(&self, reason: String) -> JobError {
-        let place = self.state.as_ref().map(|state| state.place());
-        JobError::State {
-            path: place.unwrap_or_default(),
-            reason,
-        }
     }
 }

@@ -21,12 +21,12 @@ impl Member {
 
     /// Tells the caller what is new, if it may be told now. True where it was.
     pub(super) fn tell_held(&mut self) -> bool {
-        let now = self.hand.now();
+        let now = self.ctx.hand.now();
         if self.held.due(now).is_none_or(|due| due > now) {
             return false;
         }
         let reason = self.held.latest.clone();
-        let (party, job) = (&self.identity.name, &self.settings.job);
+        let (party, job) = (&self.ctx.identity.name, &self.ctx.settings.job);
         match reason.is_empty() {
             true => info!(%party, %job, "the job goes on"),
             false => warn!(%party, %job, %reason, "no round begins: an operator holds the job"),
@@ -35,13 +35,13 @@ impl Member {
             self.held.next = Some(now + PAUSE);
         }
         self.held.told.clone_from(&reason);
-        self.tell(Told::Held(reason));
+        self.ctx.tell(Told::Held(reason));
         true
     }
 
     /// When the caller is told, if it must be told something.
     pub(super) fn held_due(&self) -> Option<Time> {
-        self.held.due(self.hand.now())
+        self.held.due(self.ctx.hand.now())
     }
 
     /// What the coordinator said last, as it is written down.

@@ -2,29 +2,30 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Client, PartyId, Round, RoundKind};
+use blindsum_protocol::{Client, PartyId, Round};
 use rand_core::Rng;
 use tracing::{info, warn};
 
-use super::active::{Active, certified_round, cohort, deadline, refusal_code};
+use super::active::{Active, cohort, deadline};
 use super::exchange::{Begun, Told};
 use super::guard::Guard;
+use super::left::Left;
 use super::member::{Ended, Member};
 use super::past::Past;
 use super::pledge::Pledge;
 use super::result::Timings;
 use super::state::Live;
+use crate::JobError;
 use crate::error::wrong;
 use crate::orders::Terms;
 use crate::pb::{self, RoundRefusalCode};
-use crate::{JobError, Model};
 
 impl Member {
     /// A round may be joined.
     pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), Ended> {
         let active = self.active.as_ref().map(|active| active.number);
         // guard: a-number-offered-again-ends-its-round
-        if active == Some(offer.round) && self.connection.own.begun != active {
+        if active == Some(offer.round) && self.ctx.connection.own.begun != active {
             return Ok(self.offered_again(offer.round).await?);
         }
         match &self.active {
@@ -45,9 +46,9 @@ impl Member {
         }
         (self.done, self.farewell, self.done_early) = (None, None, String::new());
         // guard: the-giver-compares
-        self.check_first(&offer)?;
+        self.ctx.check_first(&offer)?;
         self.passed = None;
-        self.connection.own.offer = Some(offer);
+        self.ctx.connection.own.offer = Some(offer);
         Ok(self.try_ready().await?)
     }
 
@@ -66,7 +67,7 @@ impl Member {
         if !self.wanted || self.active.is_some() || self.untaken.is_some() {
             return Ok(());
         }
-        let Some(offer) = self.connection.own.offer.clone() else {
+        let Some(offer) = self.ctx.connection.own.offer.clone() else {
             return Ok(());
         };
         if !self.wants_tag(&offer).await? {
@@ -74,222 +75,137 @@ impl Member {
         }
         let name = offer.model.clone();
         let name = name.ok_or_else(|| wrong("RoundOffer names no model"))?;
-        self.check_not_older(&name)?;
+        self.ctx.check_not_older(&name)?;
         let round = offer.round;
-        let key = self.held_key(round).await?;
+        let key = self.ctx.held_key(round).await?;
         // Without the key the model cannot be read; the key comes first.
-        let lacks_key = self.hides_sum() && key.is_none();
-        let lacks_model = !lacks_key && self.unopened.is_some();
-        if !lacks_key && !self.have_model(&name)? && !lacks_model {
+        let lacks_key = self.ctx.hides_sum() && key.is_none();
+        let lacks_model = !lacks_key && self.ctx.unopened.is_some();
+        if !lacks_key && !self.ctx.have_model(&name)? && !lacks_model {
             return Ok(());
         }
-        self.connection.own.offer = None;
+        self.ctx.connection.own.offer = None;
         let before = self.ready.take_if(|pledge| pledge.ready.round == round);
         let mut pledge = match before {
             Some(pledge) => pledge,
             // guard: no-round-from-the-past
-            None if round <= self.memory.last_round => {
+            None if round <= self.ctx.memory.last_round => {
                 let reason = format!(
                     "this party took part in round {} already and never goes back",
-                    self.memory.last_round
+                    self.ctx.memory.last_round
                 );
                 let error = JobError::Dropped { round, reason };
                 let code = RoundRefusalCode::RoundRefusalUnable;
                 return self.refuse(round, code, error).await;
             }
             None => {
-                let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
+                let job = self.ctx.job()?;
                 if job.commits_nonces() {
-                    self.check_draws(round)?;
+                    self.ctx.check_draws(round)?;
                 }
                 let mut nonce = [0; 32];
                 // guard: a-fresh-nonce-for-each-round
-                self.hand.random().fill_bytes(&mut nonce);
-                Pledge::new(job, round, &self.identity.name, nonce)
+                self.ctx.hand.random().fill_bytes(&mut nonce);
+                Pledge::new(job, round, &self.ctx.identity.name, nonce)
             }
         };
-        self.memory.last_round = round;
-        let live = self.memory.live.take().filter(|live| live.round == round);
+        self.ctx.memory.last_round = round;
+        let live = self
+            .ctx
+            .memory
+            .live
+            .take()
+            .filter(|live| live.round == round);
         if live.is_none() {
             // What is left of the round before says nothing of this one.
             // guard: a-snapshot-is-of-one-round
-            self.snapshot.clear();
+            self.ctx.store.snapshot.clear();
         }
-        self.memory.live = live.or_else(|| Some(Live::of(round)));
+        self.ctx.memory.live = live.or_else(|| Some(Live::of(round)));
         pledge.ready.key_id = key.map_or(Vec::new(), |key| key.to_vec());
         pledge.ready.lacks_model = lacks_model;
         (pledge.ready.tag, pledge.ready.about) = (offer.tag, offer.about);
         if let Some(own) = self
+            .ctx
             .model
             .as_ref()
             .filter(|own| own.version() > name.version)
         {
             let (ours, offered) = (own.version(), name.version);
-            warn!(party = %self.identity.name, round, ours, offered,
+            warn!(party = %self.ctx.identity.name, round, ours, offered,
                 "the round starts from an older model than the latest one here: the coordinator's store was restored, or it lies");
         }
-        self.send(pledge.ready.clone());
+        self.ctx.send(pledge.ready.clone());
         self.ready = Some(pledge);
         Ok(())
     }
 
     /// Whether a round is one from before the latest one, which this party is in no more: what begins it comes late.
     pub(super) fn is_past(&self, round: u64) -> bool {
-        let live = self.memory.live.as_ref().map(|live| live.round);
+        let live = self.ctx.memory.live.as_ref().map(|live| live.round);
         let active = self.active.as_ref().map(|active| active.number);
-        round < self.memory.last_round && live != Some(round) && active != Some(round)
+        round < self.ctx.memory.last_round && live != Some(round) && active != Some(round)
     }
 
     /// A round begins, or goes on after the connection was lost.
-    pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
+    pub(super) async fn started(&mut self, start: pb::RoundStart) -> Result<(), JobError> {
         let number = start.round;
         if self.is_told(number) || self.is_past(number) {
             return self.started_late(start);
         }
-        let lacks_model = self.lacks_model(&start)?;
-        let round = match self.certified(&mut start)? {
-            Ok(round) => Arc::new(round),
-            Err(error) => return self.refuse(number, refusal_code(&error), error).await,
+        let begun = self.begin(start).await;
+        self.heed(number, begun).await
+    }
+
+    async fn begin(&mut self, mut start: pb::RoundStart) -> Result<(), Left> {
+        let number = start.round;
+        let (lacks_model, round, is_same) = {
+            let active = self.active.as_ref();
+            let active = active.filter(|active| active.number == number);
+            let lacks_model = active.is_none() && self.ctx.lacks_model(&start)?;
+            let model = active.and_then(|active| active.model.as_ref());
+            let round = Arc::new(self.ctx.certified(&mut start, model)?);
+            // guard: one-beginning-of-a-round
+            let is_same = active.map(|active| active.round.context() == round.context());
+            (lacks_model, round, is_same)
         };
-        let active = self
-            .active
-            .as_ref()
-            .filter(|active| active.number == number);
-        // guard: one-beginning-of-a-round
-        match active.map(|active| active.round.context() == round.context()) {
+        match is_same {
             Some(true) => {}
             Some(false) => {
                 let error = wrong(format!("two different beginnings of round {number}"));
-                return self
-                    .refuse(number, RoundRefusalCode::RoundRefusalFault, error)
-                    .await;
+                return Err(Left::fault(error));
             }
             None if self.begins_another(&round) => {
                 let reason = "its program waits for another tag".into();
                 self.waits_for_another(number, reason);
                 return Ok(());
             }
-            None => {
-                if lacks_model && self.is_from_before(number) {
-                    warn!(party = %self.identity.name, round = number, "the model that the round starts from is not in \
-                        the state folder any more; waiting for the end of the round");
-                    return Ok(());
-                }
-                if let Err((code, error)) = self.take_up(&start, round, lacks_model).await {
-                    return self.refuse(number, code, error).await;
-                }
-                self.begin_waiting();
+            None if lacks_model && self.is_from_before(number) => {
+                warn!(party = %self.ctx.identity.name, round = number, "the model that the round starts from is not in \
+                    the state folder any more; waiting for the end of the round");
+                return Ok(());
             }
+            None => self.take_up(&start, round, lacks_model).await?,
         }
-        self.connection.own.begun = Some(number);
-        let says_something =
-            self.active
-                .as_ref()
-                .is_some_and(|active| match active.client.is_some() {
-                    // guard: who-has-a-result-says-nothing-more
-                    true if active.has_result() => false,
-                    true => active
-                        .answered()
-                        // guard: an-update-given-meanwhile-goes-out, lost-answers-come-again
-                        .is_some_and(|stage| start.answers_taken <= stage.into()),
-                    // An update that was given meanwhile has started it.
-                    false => !active.needs_update(),
-                });
-        if says_something {
-            self.step(None).await?;
+        match &mut self.active {
+            Some(active) => active.begun(&mut self.ctx, start.answers_taken).await,
+            None => Ok(()),
         }
-        self.go_on().await
     }
 
     /// What begins a round comes late: its result was told, or this party has gone on to later ones.
-    pub(super) fn started_late(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
+    pub(super) fn started_late(&mut self, start: pb::RoundStart) -> Result<(), JobError> {
         if self.is_past(start.round) {
             // The coordinator may have forgotten, as one that was restored; to the caller it is no news.
             let reason = "this party has gone on to later rounds and never goes back";
-            self.send(pb::RoundRefused {
+            self.ctx.send(pb::RoundRefused {
                 round: start.round,
                 code: RoundRefusalCode::RoundRefusalUnable.into(),
                 reason: reason.into(),
                 ..pb::RoundRefused::default()
             });
         }
-        // The certificates in it do not come again over this connection.
-        let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-        if let Ok(brought) = self
-            .connection
-            .certificates
-            .take(&mut start, job.spec().parties)
-        {
-            let anchor = &self.identity.anchor;
-            self.connection
-                .certificates
-                .forget_strangers(brought, anchor);
-        }
-        Ok(())
-    }
-
-    /// Whether a sum that this process has not taken up starts from a model that is not here.
-    pub(super) fn lacks_model(&mut self, start: &pb::RoundStart) -> Result<bool, JobError> {
-        let active = self.active.as_ref().map(|active| active.number);
-        if active == Some(start.round) || start.kind() != pb::RoundKind::Sum {
-            return Ok(false);
-        }
-        let name = start.model.clone().unwrap_or_default();
-        Ok(!self.has_model(&name)?)
-    }
-
-    /// The round that begins, once its members are certified; or why it must be refused.
-    pub(super) fn certified(
-        &mut self,
-        start: &mut pb::RoundStart,
-    ) -> Result<Result<Round, JobError>, JobError> {
-        let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-        let brought = match self.connection.certificates.take(start, job.spec().parties) {
-            Ok(brought) => brought,
-            Err(reason) => return Ok(Err(wrong(format!("round {}: {reason}", start.round)))),
-        };
-        let model = self.model_of(start);
-        // A certificate that ends while a round is under way counts to the end of it.
-        let live = self.memory.live.as_ref();
-        let live = live.filter(|live| live.round == start.round);
-        // guard: a-round-goes-on-with-those-with-whom-it-began
-        let began = live.and_then(|live| live.certified);
-        let now = began.unwrap_or_else(|| self.hand.unix_seconds());
-        let round = certified_round(
-            start,
-            &job,
-            &self.identity.anchor,
-            &self.connection.certificates,
-            model,
-            now,
-        );
-        let live = self.memory.live.as_mut();
-        match (&round, live.filter(|live| live.round == start.round)) {
-            (Ok(round), Some(live)) => {
-                live.certified = Some(now);
-                live.key_setup = round.kind() == RoundKind::KeySetup;
-            }
-            (Ok(_), None) => {}
-            (Err(_), _) => {
-                let anchor = &self.identity.anchor;
-                self.connection
-                    .certificates
-                    .forget_strangers(brought, anchor);
-            }
-        }
-        Ok(round)
-    }
-
-    /// The model that a round starts from, where it is here.
-    fn model_of(&self, start: &pb::RoundStart) -> Option<&Model> {
-        let active = self
-            .active
-            .as_ref()
-            .filter(|active| active.number == start.round);
-        let of_round = active.and_then(|active| active.model.as_ref());
-        let model = of_round.or(self.model.as_ref());
-        let name = start.model.as_ref()?;
-        model.filter(|model| model.is(name))
+        self.ctx.keep_certificates(start)
     }
 
     /// Takes part in a round that this party was ready for.
@@ -298,17 +214,11 @@ impl Member {
         start: &pb::RoundStart,
         round: Arc<Round>,
         lacks_model: bool,
-    ) -> Result<(), (RoundRefusalCode, JobError)> {
+    ) -> Result<(), Left> {
         let number = round.number();
-        let unable = |reason: &str| {
-            let reason = reason.to_owned();
-            let error = JobError::Dropped {
-                round: number,
-                reason,
-            };
-            (RoundRefusalCode::RoundRefusalUnable, error)
-        };
+        let unable = |reason: &str| Left::unable(number, reason);
         let live = self
+            .ctx
             .memory
             .live
             .as_ref()
@@ -317,9 +227,9 @@ impl Member {
         if lacks_model {
             return Err(unable("it starts from another model than the one offered"));
         }
-        let terms = self.judge_terms(start, &round);
-        let terms = terms.map_err(|error| (refusal_code(&error), error))?;
-        let me = round.roster().rank_of(&self.identity.name);
+        let terms = self.ctx.judge_terms(start, &round);
+        let terms = terms.map_err(Left::refused)?;
+        let me = round.roster().rank_of(&self.ctx.identity.name);
         let member = me.and_then(|me| round.roster().member(me));
         let key = me.and_then(|me| round.roster().verifying_key(me));
         let (Some(me), Some(member)) = (me, member) else {
@@ -327,7 +237,7 @@ impl Member {
         };
         // Its certificate may have been renewed since it was ready.
         let another = "the roster holds another key or nonce of this party";
-        if key != Some(self.identity.key.verifying_key()) {
+        if key != Some(self.ctx.identity.key.verifying_key()) {
             return Err(unable(another));
         }
         // It begins one round with one nonce. Where another process was ready, its nonce is in the snapshot's header.
@@ -339,19 +249,21 @@ impl Member {
             }
             if let Err(reason) = ready.check(start, &round) {
                 let error = wrong(format!("round {number}: {reason}"));
-                return Err((RoundRefusalCode::RoundRefusalFault, error));
+                return Err(Left::fault(error));
             }
             // guard: policy-is-asked
-            self.judge_roster(&round, &cohort(&round)).await?;
+            self.ctx.judge_roster(&round, &cohort(&round)).await?;
         }
-        let (policy, earlier) = (self.settings.policy.clone(), self.sums.groups());
+        let (policy, earlier) = (self.ctx.settings.policy.clone(), self.ctx.sums.groups());
         let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
-        let setup = self.setup(&round, PartyId(me), &guard);
+        let setup = self.ctx.setup(&round, PartyId(me), &guard, Arc::default());
         let client = match ready {
             Some(_) => None,
-            None => Some(self.unsealed(setup).await.map_err(|why| unable(&why))?),
+            None => Some(self.ctx.unsealed(setup).await.map_err(|why| unable(&why))?),
         };
         let past = self
+            .ctx
+            .store
             .marks
             .as_ref()
             .map(|_| Past::of(start, client.is_some()));
@@ -359,8 +271,13 @@ impl Member {
         self.tell_begun();
         // While the caller makes its update.
         // guard: the-model-of-the-round-is-kept
-        let kept = self.keep_model().await;
-        kept.map_err(|error| (RoundRefusalCode::RoundRefusalUnable, error))
+        let kept = self.ctx.keep_model().await;
+        kept.map_err(Left::failed)?;
+        let now = self.ctx.hand.now();
+        self.active
+            .iter_mut()
+            .for_each(|active| active.begin_waiting(now));
+        Ok(())
     }
 
     /// The party is in a round now.
@@ -373,19 +290,19 @@ impl Member {
         past: Option<Past>,
         terms: &Terms,
     ) {
-        info!(party = %self.identity.name, round = round.number(), parties = round.parties(),
+        info!(party = %self.ctx.identity.name, round = round.number(), parties = round.parties(),
             resumed = client.is_some(), "round begins");
-        let warnings = self.watch_bounds(&round);
+        let warnings = self.ctx.watch_bounds(&round);
         // guard: a-round-that-is-taken-up-is-not-left
         self.missed.take_if(|missed| missed.round == round.number());
         self.active = Some(Active {
             number: round.number(),
             // guard: alone-across-processes
-            reported: self.measured.reported_in(round.number()),
-            deadline: deadline(&round, terms, self.hand.now()),
+            reported: self.ctx.given.measured.reported_in(round.number()),
+            deadline: deadline(&round, terms, self.ctx.hand.now()),
             round,
             me,
-            model: self.model.clone(),
+            model: self.ctx.model.clone(),
             client,
             past,
             out: false,
@@ -418,6 +335,6 @@ impl Member {
             needs_update: !active.has_update(),
         };
         self.wanted = false;
-        self.tell(Told::Round(begun));
+        self.ctx.tell(Told::Round(begun));
     }
 }

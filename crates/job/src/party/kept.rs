@@ -7,8 +7,8 @@ use std::sync::Arc;
 use blindsum_protocol::{Client, ClientSetup, Job};
 use tracing::info;
 
+use super::context::Context;
 use super::hidden::header;
-use super::member::Member;
 use super::state::JobState;
 use crate::pb;
 use crate::{JobError, Model};
@@ -24,10 +24,10 @@ struct SealedModel {
     bytes: Vec<u8>,
 }
 
-impl Member {
+impl Context {
     /// Writes down what must survive a crash.
     pub(super) async fn save(&mut self, snapshot: Option<Vec<u8>>) -> Result<(), JobError> {
-        let Some(state) = self.state.clone() else {
+        let Some(state) = self.store.state.clone() else {
             return Ok(());
         };
         let memory = self.memory.clone();
@@ -43,12 +43,12 @@ impl Member {
 
     /// The machine of the snapshot that the records had when the process began.
     pub(super) async fn unsealed(&mut self, setup: ClientSetup) -> Result<Client, String> {
-        let Some(state) = self.state.clone() else {
+        let Some(state) = self.store.state.clone() else {
             return Err("this party has no state of it any more".into());
         };
         // It stays until the round is over: it shows that the update is out, also where it is of no use.
         // guard: a-snapshot-of-no-use-shows-that-the-update-is-out
-        let snapshot = self.snapshot.clone();
+        let snapshot = self.store.snapshot.clone();
         let unseal = move || Client::unseal(setup, state.key(), &snapshot);
         let client = self.hand.work(unseal).await.map_err(|e| e.to_string())?;
         client.map_err(|fault| fault.to_string())
@@ -66,7 +66,7 @@ impl Member {
     /// no record; and none has it as the one that a round starts from, while a party that is killed goes on in this round.
     pub(super) async fn save_with_model(&mut self) -> Result<(), JobError> {
         let sealed = self.sealed_model().await?;
-        if let (Some(state), Some(sealed)) = (self.state.clone(), sealed.clone()) {
+        if let (Some(state), Some(sealed)) = (self.store.state.clone(), sealed.clone()) {
             // guard: campaign-nobody-goes-on-with-a-newer-model
             let write = move || sealed.write(&state, NEXT);
             self.hand.work(write).await??;
@@ -79,7 +79,7 @@ impl Member {
     }
 
     async fn write_model(&mut self, sealed: Arc<SealedModel>) -> Result<(), JobError> {
-        let Some(state) = self.state.clone() else {
+        let Some(state) = self.store.state.clone() else {
             return Ok(());
         };
         let name = sealed.name.clone();
@@ -88,17 +88,17 @@ impl Member {
             state.remove(NEXT)
         };
         self.hand.work(write).await??;
-        self.kept = Some(name);
+        self.store.kept = Some(name);
         Ok(())
     }
 
     /// The model as records have it, where they do not have it yet.
     async fn sealed_model(&mut self) -> Result<Option<Arc<SealedModel>>, JobError> {
-        let (Some(state), Some(model)) = (self.state.clone(), self.model.clone()) else {
+        let (Some(state), Some(model)) = (self.store.state.clone(), self.model.clone()) else {
             return Ok(None);
         };
         let name = model.name();
-        if self.kept.as_ref() == Some(&name) {
+        if self.store.kept.as_ref() == Some(&name) {
             return Ok(None);
         }
         let mut rng = self.hand.random();
@@ -113,10 +113,10 @@ impl Member {
 
     /// The round is over that needed the model. Where the coordinator has it nobody needs it any more.
     pub(super) async fn forget_kept_model(&mut self) -> Result<(), JobError> {
-        if self.hides_sum() || self.kept.take().is_none() {
+        if self.hides_sum() || self.store.kept.take().is_none() {
             return Ok(());
         }
-        let Some(state) = self.state.clone() else {
+        let Some(state) = self.store.state.clone() else {
             return Ok(());
         };
         self.hand.work(move || state.remove(MODEL)).await?
@@ -127,7 +127,8 @@ impl Member {
     pub(super) async fn kept_model(&mut self) -> Result<Option<Model>, JobError> {
         let goes_on = self.memory.live.is_some();
         let of_use = goes_on || self.hides_sum();
-        let (Some(state), Some(job), true) = (self.state.clone(), self.job.clone(), of_use) else {
+        let (Some(state), Some(job), true) = (self.store.state.clone(), self.job.clone(), of_use)
+        else {
             return Ok(None);
         };
         let read = move || kept_model(&state, &job, goes_on);
@@ -136,7 +137,7 @@ impl Member {
         };
         info!(party = %self.identity.name, version = model.version(), "the model was kept");
         if record == MODEL {
-            self.kept = Some(model.name());
+            self.store.kept = Some(model.name());
         }
         Ok(Some(model))
     }

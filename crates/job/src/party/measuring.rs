@@ -7,10 +7,11 @@ use blindsum_protocol::ModelUpdate;
 use prost::Message as _;
 use tracing::warn;
 
+use super::context::Context;
 use super::measured::Measured;
-use super::member::Member;
+use super::metrics::Reported;
 use super::state::JobState;
-use crate::JobError;
+use crate::{JobError, Model};
 
 /// The record.
 const RECORD: &str = "metrics";
@@ -29,15 +30,20 @@ pub(super) fn kept_measured(state: &JobState) -> Result<Measured, JobError> {
     Measured::decode(&opened[..]).map_err(|_| state.failed(RECORD, advice))
 }
 
-impl Member {
+impl Context {
     /// The update without metrics where this party has reported some of the model that the round starts from, with a warning
     /// for the caller.
-    pub(super) fn measured_once(&self, round: u64, update: Judged) -> (Judged, Option<String>) {
-        let (Some(active), Some(job)) = (&self.active, &self.job) else {
+    pub(super) fn measured_once(
+        &self,
+        round: u64,
+        model: Option<&Model>,
+        update: Judged,
+    ) -> (Judged, Option<String>) {
+        let Some(job) = &self.job else {
             return (update, None);
         };
         let reports = update.metrics().levels().iter().any(Option::is_some);
-        let again = active.model.as_ref().is_some_and(|m| self.measured.has(m));
+        let again = model.is_some_and(|m| self.given.measured.has(m));
         // Such a job has one model for all rounds, and this party's values change where its own model does. It is the policy
         // that keeps sums apart.
         let keeps_none = job.spec().model_update == ModelUpdate::Nothing;
@@ -68,21 +74,20 @@ impl Member {
     }
 
     /// Remembers what is reported in this round, before it leaves this party.
-    pub(super) async fn keep_measured(&mut self) -> Result<(), JobError> {
-        let Some(active) = &self.active else {
+    pub(super) async fn keep_measured(
+        &mut self,
+        round: u64,
+        model: Option<&Model>,
+        reported: &Reported,
+    ) -> Result<(), JobError> {
+        let Some(model) = model.filter(|_| !reported.names.is_empty()) else {
             return Ok(());
         };
-        let Some(model) = active.model.as_ref() else {
+        self.given.measured.add(model, round, reported);
+        let Some(state) = self.store.state.clone() else {
             return Ok(());
         };
-        if active.reported.names.is_empty() {
-            return Ok(());
-        }
-        self.measured.add(model, active.number, &active.reported);
-        let Some(state) = self.state.clone() else {
-            return Ok(());
-        };
-        let (measured, mut rng) = (self.measured.encode_to_vec(), self.hand.random());
+        let (measured, mut rng) = (self.given.measured.encode_to_vec(), self.hand.random());
         let write = move || {
             let sealed = state.key().seal(HEADER, &measured, &mut rng);
             // guard: metrics-once-across-processes

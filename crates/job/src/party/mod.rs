@@ -6,8 +6,11 @@
 
 mod active;
 mod ahead;
+mod certifying;
 mod clipping;
 mod consent;
+mod context;
+mod conversation;
 mod course;
 mod departing;
 mod draws;
@@ -16,17 +19,17 @@ mod exchange;
 mod face;
 mod fetching;
 mod first;
+mod given;
 mod greeting;
 mod guard;
 mod held;
 mod hidden;
 mod holding;
-mod introduction;
 mod joining;
 mod kept;
+mod left;
 mod leftover;
 mod machine;
-mod marks;
 mod measured;
 mod measuring;
 mod member;
@@ -43,6 +46,7 @@ mod rounds;
 mod sparse;
 mod state;
 mod stepping;
+mod store;
 mod sums;
 mod suspended;
 mod tags;
@@ -55,7 +59,6 @@ pub use blindsum_encode::{Judged, Update};
 
 pub use crate::connection::{LinkId, Say};
 
-pub(crate) use active::{certified_round, refusal_code};
 pub use course::RENEWED;
 pub use exchange::{Absence, Begun, Departure, Effect, Identity, Input, Over, Settings, Told};
 pub use face::{Mark, PartyMachine};

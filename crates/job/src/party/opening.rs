@@ -1,14 +1,13 @@
 //! What a party does when the roster of a round is fixed: it checks it like the beginning of a round, counts the graph
 //! that is drawn, and opens its nonce.
 
-use tracing::warn;
-
-use super::active::{cohort, refusal_code};
+use super::active::cohort;
+use super::left::Left;
 use super::member::Member;
 use super::pledge::as_start;
 use crate::JobError;
 use crate::error::wrong;
-use crate::pb::{self, RoundRefusalCode};
+use crate::pb;
 
 impl Member {
     /// The members of a round are fixed, who have committed to their nonces.
@@ -21,12 +20,12 @@ impl Member {
         if has_begun || self.is_told(number) || self.is_past(number) {
             return self.started_late(start);
         }
-        match self.open_nonce(fixed, &mut start).await? {
+        match self.open_nonce(fixed, &mut start).await {
             Ok(opening) => {
-                self.send(opening);
+                self.ctx.send(opening);
                 Ok(())
             }
-            Err((code, error)) => self.refuse(number, code, error).await,
+            Err(left) => self.heed(number, Err(left)).await,
         }
     }
 
@@ -35,85 +34,31 @@ impl Member {
         &mut self,
         fixed: pb::RosterFixed,
         start: &mut pb::RoundStart,
-    ) -> Result<Result<pb::NonceOpening, (RoundRefusalCode, JobError)>, JobError> {
+    ) -> Result<pb::NonceOpening, Left> {
         let number = fixed.round;
-        let fault = |reason: String| {
-            let error = wrong(format!("round {number}: {reason}"));
-            (RoundRefusalCode::RoundRefusalFault, error)
-        };
-        let unable = |reason: &str| {
-            let reason = reason.to_owned();
-            let error = JobError::Dropped {
-                round: number,
-                reason,
-            };
-            (RoundRefusalCode::RoundRefusalUnable, error)
-        };
-        if self.lacks_model(start)? {
-            return Ok(Err(unable(
-                "it starts from another model than the one offered",
-            )));
+        let unable = |reason: &str| Left::unable(number, reason);
+        if self.ctx.lacks_model(start)? {
+            return Err(unable("it starts from another model than the one offered"));
         }
-        let round = match self.certified(start)? {
-            Ok(round) => round,
-            Err(error) => return Ok(Err((refusal_code(&error), error))),
-        };
-        let ready = self.ready.as_ref();
-        let Some(pledge) = ready.filter(|pledge| pledge.ready.round == number) else {
-            return Ok(Err(unable("this party was not ready for it")));
-        };
-        let me = round.roster().rank_of(&self.identity.name);
+        let round = self.ctx.certified(start, None)?;
+        let ready = self.ready.as_mut();
+        let ready = ready.filter(|pledge| pledge.ready.round == number);
+        let pledge = ready.ok_or_else(|| unable("this party was not ready for it"))?;
+        let me = round.roster().rank_of(&self.ctx.identity.name);
         let key = me.and_then(|me| round.roster().verifying_key(me));
         let member = me.and_then(|me| round.roster().member(me));
         let committed = member.is_some_and(|member| member.nonce[..] == pledge.ready.commitment);
-        if key != Some(self.identity.key.verifying_key()) || !committed {
-            return Ok(Err(unable(
+        if key != Some(self.ctx.identity.key.verifying_key()) || !committed {
+            return Err(unable(
                 "the roster lacks this party, or holds another key or commitment of it",
-            )));
+            ));
         }
-        if let Err(refused) = self.judge_roster(&round, &cohort(&round)).await {
-            return Ok(Err(refused));
-        }
+        self.ctx.judge_roster(&round, &cohort(&round)).await?;
         // What it was opened for already comes once more after a connection was lost.
-        let draws = self.ready.as_ref().is_some_and(|it| it.opened.is_none());
-        if draws && let Err(error) = self.note_draw(number).await {
-            return Ok(Err((RoundRefusalCode::RoundRefusalUnable, error)));
+        if pledge.opened.is_none() {
+            self.ctx.note_draw(number).await.map_err(Left::failed)?;
         }
-        let Some(pledge) = &mut self.ready else {
-            return Ok(Err(unable("this party was not ready for it")));
-        };
-        Ok(pledge.open(fixed).map_err(fault))
-    }
-
-    /// Whether this party commits to a nonce for one more round. Where it does not the coordinator is told why.
-    ///
-    /// # Errors
-    /// Its part in the job is over.
-    pub(super) fn check_draws(&self, round: u64) -> Result<(), JobError> {
-        let draws = &self.memory.draws;
-        draws.check().map_err(|error| {
-            self.send(pb::RoundRefused {
-                round,
-                code: RoundRefusalCode::RoundRefusalPolicy.into(),
-                reason: error.to_string(),
-                ..pb::RoundRefused::default()
-            });
-            error.into()
-        })
-    }
-
-    /// One more graph is drawn: that is written down before this party's nonce is said.
-    pub(super) async fn note_draw(&mut self, round: u64) -> Result<(), JobError> {
-        self.memory.draws.drawn(round);
-        if self.memory.draws.is_news() {
-            let draws = &self.memory.draws;
-            warn!(party = %self.identity.name, job = %self.settings.job, unused = draws.unused, sent = draws.sent,
-                most = draws.allowed(),
-                "many rounds ended after this party had opened its nonce and before it sent its vector: somebody may be \
-                 looking for a graph that gives it away; at the most its part in the job ends. The coordinator's reports \
-                 name who ended them");
-        }
-        // guard: graphs-are-counted-before-nonces-are-opened
-        self.save(None).await
+        let opened = pledge.open(fixed);
+        opened.map_err(|reason| Left::fault(wrong(format!("round {number}: {reason}"))))
     }
 }

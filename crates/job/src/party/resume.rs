@@ -13,9 +13,10 @@ use blindsum_protocol::{Job, PartyId, Tag};
 use tracing::warn;
 
 use super::active::Active;
+use super::conversation::Conversation;
 use super::exchange::Told;
 use super::guard::Guard;
-use super::member::{Conversation, Member, Untold, Verdict};
+use super::member::{Member, Untold, Verdict};
 use super::metrics::Reported;
 use super::past::Past;
 use super::state::{Live, Memory, failed, read};
@@ -37,15 +38,18 @@ const HEADER: &[u8] = b"blindsum suspended party";
 impl Member {
     /// Writes down all that is in memory. Nothing happens to a party that cannot be resumed.
     pub(super) async fn suspend(&mut self) -> Result<(), JobError> {
-        let (Some(folder), Some(records)) = (self.folder.clone(), self.records.clone()) else {
+        let (Some(folder), Some(records)) = (
+            self.ctx.store.folder.clone(),
+            self.ctx.store.records.clone(),
+        ) else {
             return Ok(());
         };
-        let Some(marks) = &mut self.marks else {
+        let Some(marks) = &mut self.ctx.store.marks else {
             return Ok(());
         };
         marks.latest = marks.latest.saturating_add(1);
         let (mark, shown) = (marks.latest, marks.shown.clone());
-        let (suspended, mut rng) = (self.suspended(mark), self.hand.random());
+        let (suspended, mut rng) = (self.suspended(mark), self.ctx.hand.random());
         let write = move || {
             let bytes = suspended.to_bytes();
             let sealed = folder.key().seal(HEADER, &bytes, &mut rng);
@@ -53,7 +57,7 @@ impl Member {
                 .replace(RECORD, &[&sealed])
                 .map_err(|error| failed(&*records, RECORD, error))
         };
-        self.hand.work(write).await??;
+        self.ctx.hand.work(write).await??;
         shown.store(mark, Ordering::Relaxed);
         Ok(())
     }
@@ -63,31 +67,31 @@ impl Member {
             None => (self.under_way(), None),
             Some(untaken) => untaken.again().unzip(),
         };
-        let (me, connection) = (&self.introduction, &self.connection.own);
-        let live = self.memory.live.as_ref();
+        let (me, connection) = (&self.ctx.introduction, &self.ctx.connection.own);
+        let live = self.ctx.memory.live.as_ref();
         Suspended {
             version: VERSION,
             mark,
-            job: self.settings.job.clone(),
+            job: self.ctx.settings.job.clone(),
             process: me.process.to_vec(),
             connections: me.connections,
             token: me.token.clone(),
-            linked: self.connection.standing() != Standing::Lost,
-            welcomed: self.connection.is_welcomed(),
-            welcome: self.welcome.clone(),
+            linked: self.ctx.connection.standing() != Standing::Lost,
+            welcomed: self.ctx.connection.is_welcomed(),
+            welcome: self.ctx.welcome.clone(),
             newer: connection.newer,
             wanted: self.wanted,
             wanted_tag: self.wanted_tag.map(|tag| tag.number),
             wanted_about: Tag::about_bytes(self.wanted_tag),
             begun: connection.begun,
-            sent: self.memory.draws.latest_sent,
+            sent: self.ctx.memory.draws.latest_sent,
             offer: connection.offer.clone(),
             pledge: self.ready.as_ref().map(KeptPledge::of),
-            last_round: self.memory.last_round,
+            last_round: self.ctx.memory.last_round,
             live: live.map(|live| live.round),
             answered: live.map_or(0, |live| live.answered),
             certified: live.and_then(|live| live.certified),
-            certificates: self.connection.certificates.all(),
+            certificates: self.ctx.connection.certificates.all(),
             requested: connection
                 .requested
                 .as_ref()
@@ -95,10 +99,10 @@ impl Member {
                     name: Some(name.clone()),
                     part: assembly.as_ref().map(|assembly| Part::of(0, assembly)),
                 }),
-            unopened: self.unopened,
+            unopened: self.ctx.unopened,
             done: self.done.clone(),
             farewell: self.farewell.map(|time| {
-                let (now, unix) = (self.hand.now(), self.hand.unix_millis());
+                let (now, unix) = (self.ctx.hand.now(), self.ctx.hand.unix_millis());
                 unix_millis_at(time, now, unix)
             }),
             missed: self.missed.as_ref().map(|untold| Missed {
@@ -114,7 +118,7 @@ impl Member {
             sealed_times: connection.sealed.1,
             held: self.kept_held(),
             told: self.told.filter(|_| untaken.is_none()),
-            clipping_told: self.clipping_told,
+            clipping_told: self.ctx.given.clipping_told,
             model: self.unkept_model().filter(|_| untaken.is_none()),
             round: under_way,
             untaken,
@@ -123,9 +127,9 @@ impl Member {
 
     /// The model, where no record has it.
     fn unkept_model(&self) -> Option<KeptModel> {
-        let model = self.model.as_ref()?;
+        let model = self.ctx.model.as_ref()?;
         let name = model.name();
-        (self.kept.as_ref() != Some(&name)).then(|| KeptModel {
+        (self.ctx.store.kept.as_ref() != Some(&name)).then(|| KeptModel {
             bytes: model.to_bytes().into(),
             name: Some(name),
         })
@@ -133,27 +137,30 @@ impl Member {
 
     /// Goes on from what was written down, if it was and may be used. It is used up by that.
     pub(super) async fn resume(&mut self) -> Result<(), JobError> {
-        let (Some(folder), Some(records)) = (self.folder.clone(), self.records.clone()) else {
+        let (Some(folder), Some(records)) = (
+            self.ctx.store.folder.clone(),
+            self.ctx.store.records.clone(),
+        ) else {
             return Ok(());
         };
-        let Some(sealed) = self.hand.work(move || take(&*records)).await?? else {
+        let Some(sealed) = self.ctx.hand.work(move || take(&*records)).await?? else {
             return Ok(());
         };
-        let Some(latest) = self.marks.as_ref().map(|marks| marks.latest) else {
+        let Some(latest) = self.ctx.store.marks.as_ref().map(|marks| marks.latest) else {
             return Ok(());
         };
         let bytes = folder.key().open(HEADER, &sealed);
         let bytes = bytes.map_err(|_| self.not_resumed("damaged, or of another party"))?;
         let suspended = Suspended::from_bytes(&bytes).map_err(|reason| self.not_resumed(reason))?;
         if suspended.mark < latest {
-            warn!(party = %self.identity.name, mark = suspended.mark, latest,
+            warn!(party = %self.ctx.identity.name, mark = suspended.mark, latest,
                 "this suspended state is an old one: the round that it was in is given up");
             return Ok(());
         }
-        if let Some(marks) = &mut self.marks {
+        if let Some(marks) = &mut self.ctx.store.marks {
             marks.latest = suspended.mark;
         }
-        if suspended.job != self.settings.job {
+        if suspended.job != self.ctx.settings.job {
             let reason = format!("it is of the job {:?}", suspended.job);
             return Err(self.not_resumed(reason));
         }
@@ -161,7 +168,12 @@ impl Member {
     }
 
     fn not_resumed(&self, reason: impl std::fmt::Display) -> JobError {
-        let place = self.records.as_ref().map(|records| records.place());
+        let place = self
+            .ctx
+            .store
+            .records
+            .as_ref()
+            .map(|records| records.place());
         JobError::State {
             path: place.map_or_else(Default::default, |place| place.join(RECORD)),
             reason: format!("{reason}; open the party without a mark to go on from the rest"),
@@ -171,14 +183,14 @@ impl Member {
     async fn recall_all(&mut self, mut from: Suspended) -> Result<(), JobError> {
         let process = from.process.as_slice().try_into();
         let process = process.map_err(|_| self.not_resumed("it names no process"))?;
-        let me = &mut self.introduction;
+        let me = &mut self.ctx.introduction;
         me.process = process;
         (me.connections, me.token) = (from.connections, std::mem::take(&mut from.token));
-        self.connection = resumed(&mut from);
-        self.memory = Memory {
-            last_round: self.memory.last_round.max(from.last_round),
+        self.ctx.connection = resumed(&mut from);
+        self.ctx.memory = Memory {
+            last_round: self.ctx.memory.last_round.max(from.last_round),
             live: None,
-            draws: self.memory.draws.clone(),
+            draws: self.ctx.memory.draws.clone(),
         };
         let tag = Tag::read(from.wanted_tag, &from.wanted_about);
         let tag = tag.map_err(|reason| self.not_resumed(&reason))?;
@@ -186,30 +198,30 @@ impl Member {
         let Some(welcome) = from.welcome.take() else {
             return Ok(());
         };
-        let job = self.learn_job(&welcome).await?;
-        self.welcome = Some(welcome);
-        self.memory.last_round = self.memory.last_round.max(from.last_round);
+        let job = self.ctx.learn_job(&welcome).await?;
+        self.ctx.welcome = Some(welcome);
+        self.ctx.memory.last_round = self.ctx.memory.last_round.max(from.last_round);
         // guard: a-party-that-was-suspended-knows-when-it-checked-certificates
         let (answered, certified) = (from.answered, from.certified);
         let under_way = from.round.as_ref().and_then(|round| round.start.as_ref());
         let key_setup = under_way.is_some_and(|start| start.kind() == RoundKind::KeySetup);
-        self.memory.live = from.live.map(|round| Live {
+        self.ctx.memory.live = from.live.map(|round| Live {
             round,
             answered,
             certified,
             key_setup,
         });
         if let Some(round) = from.sent {
-            self.memory.draws.sends(round);
+            self.ctx.memory.draws.sends(round);
         }
         self.recall_model(&job, from.model.take()).await?;
         self.done = from.done.take();
-        let (now, unix) = (self.hand.now(), self.hand.unix_millis());
+        let (now, unix) = (self.ctx.hand.now(), self.ctx.hand.unix_millis());
         // guard: a-suspended-party-knows-the-end-of-its-farewell
         self.farewell = from.farewell.map(|then| time_at(then, now, unix));
         self.ready = from.pledge.take().and_then(KeptPledge::pledge);
-        self.unopened = from.unopened;
-        (self.told, self.clipping_told) = (from.told, from.clipping_told);
+        self.ctx.unopened = from.unopened;
+        (self.told, self.ctx.given.clipping_told) = (from.told, from.clipping_told);
         let missed = from.missed.take();
         self.missed = missed.map(|missed| Untold {
             round: missed.round,
@@ -221,7 +233,7 @@ impl Member {
                 (.., false) => Verdict::Counts,
             },
         });
-        self.tell(Told::Joined(job));
+        self.ctx.tell(Told::Joined(job));
         self.hears_held(&from.held);
         if let Some(round) = from.round.take() {
             self.recall_round(round, from.untaken.take()).await?;
@@ -230,8 +242,8 @@ impl Member {
     }
 
     async fn recall_model(&mut self, job: &Job, from: Option<KeptModel>) -> Result<(), JobError> {
-        self.model = match from {
-            None => self.kept_model().await?,
+        self.ctx.model = match from {
+            None => self.ctx.kept_model().await?,
             Some(KeptModel { name, bytes }) => {
                 let name = name.unwrap_or_default();
                 let read = Model::from_holder(job, &name, &bytes);
@@ -285,58 +297,62 @@ impl Member {
         error: JobError,
     ) -> Result<(), JobError> {
         self.active = None;
-        self.send(pb::RoundRefused {
+        self.ctx.send(pb::RoundRefused {
             round,
             code: RoundRefusalCode::RoundRefusalUnable.into(),
             reason,
             ..pb::RoundRefused::default()
         });
-        self.tell(Told::Ended(round, Err(error)));
+        self.ctx.tell(Told::Ended(round, Err(error)));
         self.drop_round(round, None).await
     }
 
     async fn relive(&mut self, mut from: RoundUnderWay) -> Result<(), String> {
-        let job = self.job.clone().ok_or("the job is not known")?;
+        let job = self.ctx.job.clone().ok_or("the job is not known")?;
         let (start, steps) = (from.start.take(), from.steps());
         let mut start = start.ok_or("what began it is missing")?;
         let steps = steps.ok_or("a step of it is damaged")?;
-        let certified = self.certified(&mut start).and_then(|round| round);
-        let round = certified.map_err(|error| error.to_string())?;
+        let certified = self.ctx.certified(&mut start, None);
+        let round = certified.map_err(|left| left.error(&self.ctx).to_string())?;
         let round = Arc::new(round);
-        let me = round.roster().rank_of(&self.identity.name);
+        let me = round.roster().rank_of(&self.ctx.identity.name);
         let me = PartyId(me.ok_or("the roster lacks this party")?);
-        let (policy, earlier) = (self.settings.policy.clone(), self.sums.groups());
+        let (policy, earlier) = (self.ctx.settings.policy.clone(), self.ctx.sums.groups());
         let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
         let terms = Terms::heard(start.terms.as_ref(), job.spec())?;
         self.enter(round.clone(), me, None, guard.clone(), None, &terms);
         let client = match from.from_snapshot {
-            true => Some(self.unsealed(self.setup(&round, me, &guard)).await?),
+            true => Some(
+                self.ctx
+                    .unsealed(self.ctx.setup(&round, me, &guard, Arc::default()))
+                    .await?,
+            ),
             false => None,
         };
-        if let Some(active) = &mut self.active {
-            (active.timings, active.clipped) = (from.timings(), from.clipped());
-            // Before the result is made of them.
-            let known = std::mem::replace(&mut active.warnings, std::mem::take(&mut from.warnings));
-            let news = known.into_iter();
-            let news = news.filter(|warning| !active.warnings.contains(warning));
-            let news: Vec<String> = news.collect();
-            active.warnings.extend(news);
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        (active.timings, active.clipped) = (from.timings(), from.clipped());
+        // Before the result is made of them.
+        let known = std::mem::replace(&mut active.warnings, std::mem::take(&mut from.warnings));
+        let news = known.into_iter();
+        let news = news.filter(|warning| !active.warnings.contains(warning));
+        let news: Vec<String> = news.collect();
+        active.warnings.extend(news);
+        let replayed = active.replay(&mut self.ctx, client, &steps).await;
+        replayed.map_err(|left| left.error(&self.ctx).to_string())?;
+        active.past = Some(Past {
+            start,
+            from_snapshot: from.from_snapshot,
+            steps,
+        });
+        let (now, unix) = (self.ctx.hand.now(), self.ctx.hand.unix_millis());
+        active.deadline = time_at(from.deadline, now, unix);
+        let receiving = from.receiving.take();
+        if let Some(receiving) = receiving.and_then(|part| part.receiving(active.number)) {
+            self.ctx.connection.resume_receiving(receiving);
         }
-        let replayed = self.replay(client, &steps, &round, &guard).await;
-        replayed.map_err(|error| error.to_string())?;
-        let (now, unix) = (self.hand.now(), self.hand.unix_millis());
-        if let Some(active) = &mut self.active {
-            active.past = Some(Past {
-                start,
-                from_snapshot: from.from_snapshot,
-                steps,
-            });
-            active.deadline = time_at(from.deadline, now, unix);
-            let receiving = from.receiving.take();
-            let receiving = receiving.and_then(|part| part.receiving(active.number));
-            receiving.map(|receiving| self.connection.resume_receiving(receiving));
-            active.recall(from, &job);
-        }
+        active.recall(from, &job);
         Ok(())
     }
 }

@@ -1,8 +1,10 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
 use blindsum_encode::{Judged, LeftoverSize};
+use blindsum_protocol::ServerRole;
 use tracing::{error, info};
 
+use super::active::Active;
 use super::exchange::{Absence, Told};
 use super::member::{Member, Untold, Verdict};
 use super::metrics::Reported;
@@ -35,23 +37,25 @@ fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
 
 impl Member {
     pub(super) async fn submitted(&mut self, round: u64, update: Judged) -> Result<(), JobError> {
-        let mut warnings = self.watch_metrics(round, &update);
-        let (update, again) = self.measured_once(round, update);
+        let mut warnings = self.ctx.watch_metrics(round, &update);
+        let model = self
+            .active
+            .as_ref()
+            .and_then(|active| active.model.as_ref());
+        let (update, again) = self.ctx.measured_once(round, model, update);
         warnings.extend(again);
-        let reported = self.job.as_ref().map(|job| Reported::of(job, &update));
+        let reported = self.ctx.job.as_ref().map(|job| Reported::of(job, &update));
         let active = self.active.as_mut().filter(|active| active.number == round);
         let Some(active) = active.filter(|active| !active.has_update()) else {
             let why = self.takes_no_update(round);
-            self.tell(Told::Dropped(JobError::Submission { round, why }));
+            self.ctx
+                .tell(Told::Dropped(JobError::Submission { round, why }));
             return Ok(());
         };
-        active.update = Some(update);
         active.reported = reported.unwrap_or_default();
         active.warnings.extend(warnings);
-        if active.client.is_none() && active.needs_update() {
-            self.step(None).await?;
-        }
-        self.go_on().await
+        let submitted = active.submit(&mut self.ctx, update).await;
+        self.heed(round, submitted).await
     }
 
     /// Why a round takes no update from the caller now.
@@ -59,7 +63,7 @@ impl Member {
         match &self.active {
             Some(active) if active.number == round => NoUpdateTaken::Submitted,
             _ if self.sits_out == Some(round) => NoUpdateTaken::SitsOut,
-            _ if round <= self.memory.last_round => NoUpdateTaken::Over,
+            _ if round <= self.ctx.memory.last_round => NoUpdateTaken::Over,
             _ => NoUpdateTaken::NotBegun,
         }
     }
@@ -87,17 +91,35 @@ impl Member {
 
     /// A piece of a message of the coordinator.
     pub(super) async fn chunk(&mut self, chunk: pb::Chunk) -> Result<(), JobError> {
-        let (active, round) = (self.active.as_mut(), chunk.round);
-        let Some(active) = active.filter(|active| active.number == round) else {
+        let round = chunk.round;
+        let Some(active) = Active::of(&mut self.active, round) else {
             return Ok(());
         };
-        match self.connection.receive(active.round.plan(), chunk)? {
-            // One that came before does not take the place of the one that waits for the update.
-            Some(message) if active.answers_now(&message) => return self.step(Some(message)).await,
-            Some(message) => active.held = Some(message),
-            None => {}
+        let answered = active.chunk(&mut self.ctx, chunk).await;
+        self.heed(round, answered).await
+    }
+
+    /// Another server has taken its part of an answer.
+    pub(super) fn uploaded(&mut self, round: u64, role: ServerRole) {
+        if let Some(active) = Active::of(&mut self.active, round)
+            && active.uploaded(role)
+        {
+            active.say_latest(&mut self.ctx);
         }
-        self.go_on().await
+    }
+
+    /// Another server will not take its part of an answer.
+    pub(super) async fn upload_refused(
+        &mut self,
+        round: u64,
+        role: ServerRole,
+        reason: &str,
+    ) -> Result<(), JobError> {
+        let Some(active) = Active::of(&mut self.active, round) else {
+            return Ok(());
+        };
+        let refused = active.upload_refused(role, reason);
+        self.heed(round, refused).await
     }
 
     /// The caller waits for a round, and hears first of one that it has missed.
@@ -113,12 +135,12 @@ impl Member {
     pub(super) async fn round_done(&mut self, done: pb::RoundDone) -> Result<(), JobError> {
         let round = done.round;
         if let Some(active) = self.active.take_if(|active| active.is_over(round)) {
-            info!(party = %self.identity.name, round, "holds the key of the job");
+            info!(party = %self.ctx.identity.name, round, "holds the key of the job");
             drop(active);
             // With this key it may open what it could not open before.
-            self.unopened = None;
-            self.memory.live = None;
-            return self.save(None).await;
+            self.ctx.unopened = None;
+            self.ctx.memory.live = None;
+            return self.ctx.save(None).await;
         }
         let computed = match self.active.as_mut().filter(|active| active.number == round) {
             Some(active) => active.computed.take(),
@@ -131,7 +153,7 @@ impl Member {
         if self.is_from_before(round) {
             let reason = "the model that it starts from is not in the state folder any more";
             let code = RoundRefusalCode::RoundRefusalUnable.into();
-            self.send(pb::RoundRefused {
+            self.ctx.send(pb::RoundRefused {
                 round,
                 code,
                 reason: reason.into(),
@@ -152,25 +174,27 @@ impl Member {
         };
         // guard: campaign-announced-results
         if let Some(error) = mismatch(&computed, &done) {
-            error!(party = %self.identity.name, "{error}");
-            self.send(confirmed(round, &computed));
+            error!(party = %self.ctx.identity.name, "{error}");
+            self.ctx.send(confirmed(round, &computed));
             self.end_round(error);
-            self.memory.live = None;
-            self.save(None).await?;
+            self.ctx.memory.live = None;
+            self.ctx.save(None).await?;
             return mismatch(&computed, &done).map_or(Ok(()), Err);
         }
-        self.model = Some(computed.model.clone());
+        self.ctx.model = Some(computed.model.clone());
         // guard: campaign-told-before-it-is-confirmed
         self.tell_result(done, computed).await
     }
 
     pub(super) fn job_done(&mut self, done: pb::JobDone) -> Result<(), JobError> {
-        let (party, job) = (&self.identity.name, &self.settings.job);
+        let (party, job) = (&self.ctx.identity.name, &self.ctx.settings.job);
         self.done_early = plain_text(&done.reason, MAX_REASON);
         if !self.done_early.is_empty() {
             info!(%party, %job, reason = %self.done_early, "the job is done early");
         }
         match self
+            .ctx
+            .given
             .leftover
             .as_ref()
             .map(|it| it.with(|sparsifier| sparsifier.leftover()))
@@ -180,13 +204,13 @@ impl Member {
                 left_coordinates = coordinates, "job done: what is left was not sent"),
         }
         let name = done.model.ok_or_else(|| wrong("JobDone names no model"))?;
-        match self.comes_sealed(&name) {
+        match self.ctx.comes_sealed(&name) {
             // Those who could seal it leave now: nothing would ever come.
             true => {
-                self.check_not_older(&name)?;
-                self.connection.own.requested = None;
+                self.ctx.check_not_older(&name)?;
+                self.ctx.connection.own.requested = None;
             }
-            false => drop(self.have_model(&name)?),
+            false => drop(self.ctx.have_model(&name)?),
         }
         self.done = Some(name);
         self.held_no_more();

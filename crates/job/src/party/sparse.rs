@@ -6,9 +6,9 @@ use blindsum_crypto::Zeroizing;
 use blindsum_encode::{EncodeError, LeftoverSize, Sent, Sparsifier};
 use blindsum_protocol::Job;
 
+use super::context::Context;
 use super::exchange::Identity;
 use super::leftover::Leftover;
-use super::member::Member;
 use super::state::{JobFolder, JobState};
 use crate::JobError;
 use crate::records::Records;
@@ -57,14 +57,14 @@ fn opened(state: &JobState) -> Result<Option<Zeroizing<Vec<u8>>>, JobError> {
         .map_err(|_| state.failed("residual", advice))
 }
 
-impl Member {
+impl Context {
     /// What was left when the process ended, or nothing yet; `None` where rounds are dense.
     pub(super) async fn kept_leftover(&mut self, job: &Job) -> Result<Option<Leftover>, JobError> {
         let Some(schedule) = job.density() else {
             return Ok(None);
         };
         let mut kept = None;
-        if let Some(state) = self.state.clone() {
+        if let Some(state) = self.store.state.clone() {
             kept = self.hand.work(move || opened(&state)).await??;
         }
         let encoding = job.encoding();
@@ -79,7 +79,7 @@ impl Member {
 
     /// Keeps what is sent in a round until its result is there, also where the process ends before.
     pub(super) async fn keep_sent(&mut self, round: u64, sent: Sent) -> Result<(), JobError> {
-        let (state, mut rng) = (self.state.clone(), self.hand.random());
+        let (state, mut rng) = (self.store.state.clone(), self.hand.random());
         let write = move || match state {
             None => Ok(sent),
             Some(state) => {
@@ -92,15 +92,15 @@ impl Member {
         };
         let sent = self.hand.work(write).await??;
         // guard: campaign-leftovers-of-rounds-that-count
-        self.sent = Some((round, sent));
+        self.given.sent = Some((round, sent));
         Ok(())
     }
 
     /// What was sent in a round, before or after the process was started.
     async fn sent(&mut self, round: u64) -> Result<Option<Sent>, JobError> {
-        let sent = self.sent.take_if(|(of, _)| *of == round);
+        let sent = self.given.sent.take_if(|(of, _)| *of == round);
         let sent = sent.map(|(_, sent)| sent);
-        let (None, Some(state), Some(job)) = (&sent, self.state.clone(), &self.job) else {
+        let (None, Some(state), Some(job)) = (&sent, self.store.state.clone(), &self.job) else {
             return Ok(sent);
         };
         let of = state.clone();
@@ -124,7 +124,7 @@ impl Member {
         contributors: Option<&[u32]>,
     ) -> Result<Option<LeftoverSize>, JobError> {
         let (Some(leftover), Some(least), Some(counts)) = (
-            self.leftover.clone(),
+            self.given.leftover.clone(),
             self.least_contributors(),
             contributors,
         ) else {
@@ -134,7 +134,7 @@ impl Member {
             return Ok(Some(leftover.with(|sparsifier| sparsifier.leftover())));
         };
         let size = sent.leftover(|d| counts.get(d as usize).is_some_and(|count| *count >= least));
-        self.sent = Some((round, sent));
+        self.given.sent = Some((round, sent));
         Ok(Some(size))
     }
 
@@ -151,13 +151,13 @@ impl Member {
         round: u64,
         opened: impl Fn(u32) -> bool + Send + 'static,
     ) -> Result<(), JobError> {
-        let Some(leftover) = self.leftover.clone() else {
+        let Some(leftover) = self.given.leftover.clone() else {
             return Ok(());
         };
         let Some(sent) = self.sent(round).await? else {
             return Ok(());
         };
-        let (state, mut rng) = (self.state.clone(), self.hand.random());
+        let (state, mut rng) = (self.store.state.clone(), self.hand.random());
         let commit = move || {
             let kept = leftover.with(|sparsifier| {
                 sparsifier.commit(sent, opened);

@@ -55,7 +55,7 @@ impl Member {
         if wanted.takes(offered) {
             return Ok(true);
         }
-        self.connection.own.offer = None;
+        self.ctx.connection.own.offer = None;
         let round = offer.round;
         let number = offered.map(|offered| offered.number);
         let other = match number == Some(wanted.number) {
@@ -98,8 +98,8 @@ impl Member {
 
     /// Tells the coordinator that it need not wait for this party in a round.
     pub(super) fn waits_for_another(&mut self, round: u64, reason: String) {
-        debug!(party = %self.identity.name, round, %reason, "waits for another round");
-        self.send(pb::RoundRefused {
+        debug!(party = %self.ctx.identity.name, round, %reason, "waits for another round");
+        self.ctx.send(pb::RoundRefused {
             round,
             code: RoundRefusalCode::RoundRefusalUnable.into(),
             reason,
@@ -111,6 +111,7 @@ impl Member {
     /// now or later.
     pub(super) fn passed_over(&mut self, round: u64, reason: &str) {
         let offered = self
+            .ctx
             .connection
             .own
             .offer
@@ -134,7 +135,7 @@ impl Member {
         let wanted = wanted.map(|tag| tag.number);
         if let Some(passed) = self.passed.take_if(|passed| Some(passed.tag) == wanted) {
             self.wanted = false;
-            self.tell(Told::Refused(JobError::Dropped {
+            self.ctx.tell(Told::Refused(JobError::Dropped {
                 round: passed.round,
                 reason: passed.reason,
             }));

@@ -3,7 +3,6 @@
 //! same result, and tells it again.
 
 use blindsum_encode::LeftoverSize;
-use blindsum_protocol::Job;
 use tracing::info;
 
 use super::exchange::Told;
@@ -31,24 +30,19 @@ impl Member {
         };
         let round = untaken.round;
         // Killed after this, a party goes on in the round and comes to the same.
-        if let (Some(counts), Some(least)) = (untaken.contributors, self.least_contributors()) {
+        if let (Some(counts), Some(least)) = (untaken.contributors, self.ctx.least_contributors()) {
             // guard: campaign-what-stays-closed-is-left
             let opened = move |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
-            self.commit(round, opened).await?;
+            self.ctx.commit(round, opened).await?;
         }
-        self.memory.live.take_if(|live| live.round == round);
-        match self.hides_sum() {
-            true => self.save_with_model().await?,
-            false => self.save(None).await?,
+        self.ctx.memory.live.take_if(|live| live.round == round);
+        match self.ctx.hides_sum() {
+            true => self.ctx.save_with_model().await?,
+            false => self.ctx.save(None).await?,
         }
         // Whoever has confirmed is not told the result again.
-        self.send(untaken.confirmed);
+        self.ctx.send(untaken.confirmed);
         self.try_ready().await
-    }
-
-    pub(super) fn least_contributors(&self) -> Option<u32> {
-        let job: Option<&Job> = self.job.as_deref();
-        job.map(|job| job.spec().least_contributors())
     }
 
     /// The caller is told the result.
@@ -58,7 +52,7 @@ impl Member {
         result: RoundResult,
     ) -> Result<(), JobError> {
         let round = done.round;
-        let (party, survivors) = (&self.identity.name, result.survivors.len());
+        let (party, survivors) = (&self.ctx.identity.name, result.survivors.len());
         let model = result.model.version();
         match result.leftover {
             // guard: updates-are-not-logged
@@ -67,11 +61,11 @@ impl Member {
                 left_norm = norm, left_coordinates = coordinates, "round done"),
         }
         let again = self.under_way().map(|under_way| (under_way, done));
-        self.untaken = Some(Untaken::new(round, &result, &self.identity.name, again));
+        self.untaken = Some(Untaken::new(round, &result, &self.ctx.identity.name, again));
         self.told = Some(round);
         let active = self.active.take();
         // guard: campaign-results-are-told-once
-        self.tell(Told::Ended(round, Ok(Box::new(result))));
+        self.ctx.tell(Told::Ended(round, Ok(Box::new(result))));
         match active.is_some_and(|active| active.unwanted) {
             true => self.took().await,
             false => Ok(()),

@@ -1,0 +1,171 @@
+//! What a party has in every state: who it is, its connection, the job with its model, and what it must not forget.
+
+use std::sync::Arc;
+
+use blindsum_protocol::{
+    ClientSetup, Fault, FaultKind, Job, JobMemory, KnownServers, MemoryVault, PartyId, Prepared,
+    Round, Vault,
+};
+use rand_core::Rng;
+
+use super::conversation::{Conversation, Introduction};
+use super::exchange::{Effect, Identity, Input, Settings, Told};
+use super::given::Given;
+use super::guard::Guard;
+use super::state::{JobFolder, Memory};
+use super::store::Store;
+use super::sums::Sums;
+use crate::connection::{Connection, Say};
+use crate::error::wrong;
+use crate::machine::Hand;
+use crate::pb::{self, PartyFrame};
+use crate::{JobError, Model};
+
+/// What a party has in every state.
+pub(super) struct Context {
+    pub hand: Hand<Input, Effect>,
+    pub settings: Settings,
+    pub identity: Identity,
+    /// What it says of itself when it connects.
+    pub introduction: Introduction,
+    pub connection: Connection<Conversation>,
+    /// The first Welcome, which told the job.
+    pub welcome: Option<pb::Welcome>,
+    pub job: Option<Arc<Job>>,
+    pub model: Option<Model>,
+    /// The version of a model that came sealed and could not be opened with the key that the party has.
+    pub unopened: Option<u64>,
+    pub memory: Memory,
+    pub store: Store,
+    /// The parties of earlier sums.
+    pub sums: Sums,
+    /// What the party keeps of the job between rounds.
+    pub vault: Arc<dyn Vault>,
+    /// What machines keep of the job between rounds, while this process lives.
+    pub job_memory: Arc<JobMemory>,
+    pub given: Given,
+}
+
+impl Context {
+    pub fn new(
+        settings: Settings,
+        identity: Identity,
+        store: Store,
+        hand: Hand<Input, Effect>,
+    ) -> Self {
+        let mut process = [0; 16];
+        hand.random().fill_bytes(&mut process);
+        Self {
+            hand,
+            job_memory: settings.job_memory.clone(),
+            settings,
+            identity,
+            introduction: Introduction::of(process),
+            connection: Connection::default(),
+            welcome: None,
+            job: None,
+            model: None,
+            unopened: None,
+            memory: Memory::default(),
+            store,
+            sums: Sums::default(),
+            vault: Arc::new(MemoryVault::default()),
+            given: Given::default(),
+        }
+    }
+
+    /// What was remembered before anything of the job is known.
+    pub async fn recall(&mut self) -> Result<(), JobError> {
+        let Some(records) = self.store.records.clone() else {
+            return Ok(());
+        };
+        let (key, ca) = (self.identity.key.clone(), self.identity.ca);
+        let read = move || {
+            let folder = JobFolder::new(records.clone(), &key)?;
+            let memory = folder.last()?;
+            let sums = Sums::open(records, &ca)?;
+            Ok::<_, JobError>((folder, memory, sums))
+        };
+        let (folder, memory, sums) = self.hand.work(read).await??;
+        // guard: survivors-are-remembered-after-a-restart
+        (self.store.folder, self.memory, self.sums) = (Some(folder), memory, sums);
+        Ok(())
+    }
+
+    /// Sends a frame, if there is a connection.
+    pub fn send(&self, frame: impl Into<PartyFrame>) {
+        self.say(Say::Frame(frame.into()));
+    }
+
+    pub fn say(&self, say: Say) {
+        if let Some(link) = self.connection.welcomed() {
+            // guard: campaign-links-have-numbers
+            self.hand.say(Effect::Send(link, say));
+        }
+    }
+
+    pub fn tell(&self, told: Told) {
+        self.hand.say(Effect::Tell(told));
+    }
+
+    /// The job.
+    ///
+    /// # Errors
+    /// No Welcome has told it.
+    pub fn job(&self) -> Result<&Arc<Job>, JobError> {
+        self.job.as_ref().ok_or_else(|| wrong("no Welcome"))
+    }
+
+    /// Whether only the parties learn the sums of the job.
+    pub fn hides_sum(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| job.hides_sum())
+    }
+
+    /// Whether the model comes from another party: the coordinator has the one that the job began with.
+    pub fn comes_sealed(&self, name: &pb::ModelName) -> bool {
+        self.hides_sum() && name.version > 0
+    }
+
+    pub fn least_contributors(&self) -> Option<u32> {
+        let job = self.job.as_ref();
+        job.map(|job| job.spec().least_contributors())
+    }
+
+    /// What a machine of a round starts from.
+    pub fn setup(
+        &self,
+        round: &Arc<Round>,
+        me: PartyId,
+        guard: &Arc<Guard>,
+        prepared: Arc<Prepared>,
+    ) -> ClientSetup {
+        let (anchor, now) = (self.identity.anchor.clone(), self.hand.unix_seconds());
+        ClientSetup {
+            round: round.clone(),
+            me,
+            identity: self.identity.key.clone(),
+            vault: self.vault.clone(),
+            servers: KnownServers::certified_by(anchor, now),
+            memory: self.job_memory.clone(),
+            guard: guard.clone(),
+            prepared,
+        }
+    }
+
+    /// What a machine has found in a round: somebody has done wrong, or this party's records cannot be used.
+    pub fn found_wrong(&self, round: u64, fault: Fault) -> JobError {
+        match fault.kind {
+            FaultKind::Vault(reason) => self.unusable(reason),
+            _ => JobError::Fault { round, fault },
+        }
+    }
+
+    /// What is kept between rounds cannot be used.
+    pub fn unusable(&self, reason: String) -> JobError {
+        let place = self.store.state.as_ref().map(|state| state.place());
+        JobError::State {
+            path: place.unwrap_or_default(),
+            reason,
+        }
+    }
+}
