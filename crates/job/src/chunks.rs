@@ -56,10 +56,12 @@ pub fn pieces(message: Bytes) -> impl Iterator<Item = (u64, Bytes)> + Send {
     })
 }
 
-/// A message that is being put together.
-#[derive(Debug)]
+/// A message that is being put together. It can be written down, and read again.
+#[derive(Clone, PartialEq, prost::Message)]
 pub struct Assembly {
+    #[prost(uint64, tag = "1")]
     total: u64,
+    #[prost(bytes = "vec", tag = "2")]
     buffer: Vec<u8>,
 }
 
@@ -80,22 +82,6 @@ impl Assembly {
         Ok(Self { total, buffer })
     }
 
-    /// Goes on with a message of `total` bytes of which `came` has come; `None` if that is all of them or more.
-    pub fn resume(total: u64, came: Vec<u8>) -> Option<Self> {
-        let buffer = came;
-        ((buffer.len() as u64) < total).then_some(Self { total, buffer })
-    }
-
-    /// Bytes of the whole message.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// The bytes that have come.
-    pub fn came(&self) -> &[u8] {
-        &self.buffer
-    }
-
     /// Adds the next piece. Gives the message once it is whole.
     ///
     /// # Errors
@@ -110,7 +96,7 @@ impl Assembly {
             let expected = self.total;
             return Err(ChunkError::Total { total, expected });
         }
-        let left = (self.total - expected).min(CHUNK as u64) as usize;
+        let left = self.total.saturating_sub(expected).min(CHUNK as u64) as usize;
         // guard: chunks-of-their-length
         if data.len() != left {
             let (length, expected) = (data.len(), left);

@@ -42,21 +42,26 @@ pub enum Say {
 }
 
 /// How a connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
 pub(crate) enum Standing {
     /// There is none, or it was lost.
-    Lost,
+    Lost = 0,
     /// Its Hello was sent.
-    Greeting,
+    Greeting = 1,
     /// Its Welcome has come.
-    Welcomed,
+    Welcomed = 2,
 }
 
 /// A message of the coordinator of which some chunks have come.
+#[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Receiving {
-    pub round: u64,
-    pub stage: u32,
-    pub assembly: Assembly,
+    #[prost(uint64, tag = "1")]
+    round: u64,
+    #[prost(uint32, tag = "2")]
+    stage: u32,
+    #[prost(message, required, tag = "3")]
+    assembly: Assembly,
 }
 
 /// The latest connection, with what came over it; `Own` is what only one kind of machine has of it.
@@ -65,7 +70,7 @@ pub(crate) struct Connection<Own> {
     standing: Standing,
     /// Certificates of members, which come once over a connection.
     pub certificates: Certificates,
-    receiving: Option<Receiving>,
+    pub receiving: Option<Receiving>,
     pub own: Own,
 }
 
@@ -87,12 +92,8 @@ impl<Own: Default> Connection<Own> {
     }
 
     /// A connection that an earlier process had. The program that drives this one gives it the number 0.
-    pub fn resumed(standing: Standing, certificates: Vec<Vec<u8>>, own: Own) -> Self {
-        Self {
-            certificates: Certificates::known(certificates),
-            own,
-            ..Self::of(LinkId::default(), standing)
-        }
+    pub fn resumed(standing: Standing) -> Self {
+        Self::of(LinkId::default(), standing)
     }
 
     /// Replaces an earlier connection by a new one; false where the new one is not the later of the two.
@@ -138,15 +139,10 @@ impl<Own: Default> Connection<Own> {
         self.is_welcomed().then_some(self.id)
     }
 
-    /// What has come of a message of a round.
-    pub fn receiving(&self, round: u64) -> Option<&Receiving> {
+    /// Whether some chunks of a message of this round have come, and not all.
+    pub fn is_receiving(&self, round: u64) -> bool {
         let receiving = self.receiving.as_ref();
-        receiving.filter(|receiving| receiving.round == round)
-    }
-
-    /// Goes on with a message of which an earlier process received some chunks.
-    pub fn resume_receiving(&mut self, receiving: Receiving) {
-        self.receiving = Some(receiving);
+        receiving.is_some_and(|receiving| receiving.round == round)
     }
 
     /// Takes the next chunk of a message of the round with this plan. Gives the message once it is whole. A chunk at

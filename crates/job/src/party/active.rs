@@ -8,20 +8,20 @@ use blindsum_protocol::{Client, ClientSetup, Message, PartyId, Plan, Prepared, R
 
 use super::context::Context;
 use super::guard::Guard;
+use super::left::accuses;
 use super::metrics::Reported;
 use super::past::Past;
 use super::policy::Cohort;
 use super::result::{Clipped, RoundResult, Timings};
 use crate::machine::Time;
 use crate::orders::Terms;
-use crate::{Model, seconds};
+use crate::{JobError, Model, seconds};
 
 /// Time beyond the deadlines of a round for its messages to arrive.
 const SLACK: f64 = 30.0;
 
 /// A round under way at a party.
 pub(super) struct Active {
-    pub number: u64,
     pub round: Arc<Round>,
     pub me: PartyId,
     /// The model that it starts from; none in a key set-up of a party that cannot read it yet.
@@ -36,24 +36,11 @@ pub(super) struct Active {
     pub uploading: Option<BTreeSet<ServerRole>>,
     /// A message that waits for the caller's update.
     pub held: Option<Message>,
-    /// The caller's update, once it is there.
-    pub update: Option<Judged>,
-    /// What clipping did to the caller's update, once it was sent.
-    pub clipped: Option<Clipped>,
-    /// What the caller is warned of, about the bounds of the round.
-    pub warnings: Vec<String>,
-    /// The metrics that the caller reports.
-    pub reported: Reported,
-    /// The result, while the coordinator's word on the model is awaited.
-    pub computed: Option<RoundResult>,
+    pub own: OwnUpdate,
+    pub outcome: Outcome,
     /// Whether the caller does not want the result.
     pub unwanted: bool,
-    /// Whether a key set-up has given this party the key of the job.
-    pub holds_key: bool,
-    /// When something may be computed ahead; none while the party does not wait, and once that is done.
-    pub idle_from: Option<Time>,
-    /// What was computed ahead of the machine's start.
-    pub prepared: Arc<Prepared>,
+    pub ahead: Ahead,
     /// What the machine asks about survivors.
     pub guard: Arc<Guard>,
     pub timings: Timings,
@@ -61,10 +48,43 @@ pub(super) struct Active {
     pub deadline: Time,
 }
 
+/// This party's own update in a round.
+pub(super) struct OwnUpdate {
+    /// The caller's update, once it is there and until the machine has it.
+    pub update: Option<Judged>,
+    /// What clipping did to it, once it was sent.
+    pub clipped: Option<Clipped>,
+    /// The metrics that the caller reports.
+    pub reported: Reported,
+    /// What the caller is warned of.
+    pub warnings: Vec<String>,
+}
+
+/// What the machine has come to.
+#[derive(Default)]
+pub(super) enum Outcome {
+    /// Nothing yet.
+    #[default]
+    Open,
+    /// The result, while the coordinator's word on the model is awaited.
+    Computed(Box<RoundResult>),
+    /// A key set-up has given this party the key of the job.
+    KeyHeld,
+}
+
+/// What is computed ahead.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// When something may be computed ahead; none while the party does not wait, and once that is done.
+    pub idle_from: Option<Time>,
+    /// What was computed ahead of the machine's start.
+    pub prepared: Arc<Prepared>,
+}
+
 impl Active {
-    /// The round under way, if it has this number.
-    pub fn of(active: &mut Option<Self>, round: u64) -> Option<&mut Self> {
-        active.as_mut().filter(|active| active.number == round)
+    /// The number of the round.
+    pub fn number(&self) -> u64 {
+        self.round.number()
     }
 
     /// The stage behind that of the coordinator's latest message that was heard; 0 before the first.
@@ -84,11 +104,6 @@ impl Active {
         self.round.plan().input_stage_of(self.me)
     }
 
-    /// Whether this is a key set-up with this number that has given the party the key.
-    pub fn is_over(&self, number: u64) -> bool {
-        self.number == number && self.holds_key
-    }
-
     /// Whether its update is on its way: the coordinator may count it, and knows the result then.
     pub fn may_count(&self) -> bool {
         let input = self.input_stage();
@@ -105,7 +120,22 @@ impl Active {
 
     /// What its machine starts from.
     pub fn setup(&self, ctx: &Context) -> ClientSetup {
-        ctx.setup(&self.round, self.me, &self.guard, self.prepared.clone())
+        ctx.setup(
+            &self.round,
+            self.me,
+            &self.guard,
+            self.ahead.prepared.clone(),
+        )
+    }
+
+    /// The member of the round that is said to have done wrong, by name; empty where there is none.
+    pub fn accused(&self, error: &JobError) -> String {
+        let party = match error {
+            JobError::Fault { fault, .. } => accuses(fault),
+            _ => None,
+        };
+        let member = party.and_then(|party| self.round.roster().member(party.0));
+        member.map_or(String::new(), |member| member.name.clone())
     }
 
     /// Takes the machine away for a while. What it knows of the update is noted first: it may not come back.
@@ -123,7 +153,7 @@ impl Active {
 
     /// Whether the caller's update is here already, or out.
     pub fn has_update(&self) -> bool {
-        self.update.is_some() || self.may_count()
+        self.own.update.is_some() || self.may_count()
     }
 
     /// Whether its latest answer is the one that carries its vector.
@@ -139,7 +169,7 @@ impl Active {
 
     /// Whether the machine has done all it does: the coordinator's word on the end is awaited.
     pub fn has_result(&self) -> bool {
-        self.computed.is_some() || self.holds_key
+        !matches!(self.outcome, Outcome::Open)
     }
 
     /// Whether a message can be answered without the caller's update.

@@ -17,18 +17,18 @@ const IDLE: Duration = Duration::from_millis(200);
 impl Active {
     /// The party waits now: for its caller, or for the others.
     pub(super) fn begin_waiting(&mut self, now: Time) {
-        self.idle_from = Some(now + IDLE);
+        self.ahead.idle_from = Some(now + IDLE);
     }
 
     /// When it has waited for long enough to work ahead, unless something comes before or is coming.
     pub(super) fn idle_from(&self, ctx: &Context) -> Option<Time> {
-        let receives = ctx.connection.receiving(self.number).is_some();
-        self.idle_from.filter(|_| !receives)
+        let receives = ctx.connection.is_receiving(self.number());
+        self.ahead.idle_from.filter(|_| !receives)
     }
 
     /// Works ahead, once for each wait.
     pub(super) async fn work_ahead(&mut self, ctx: &mut Context) -> Result<(), JobError> {
-        self.idle_from = None;
+        self.ahead.idle_from = None;
         let (begun, memory) = (ctx.hand.now(), ctx.settings.mask_memory);
         let (of, bytes) = match self.client.is_some() {
             _ if memory == 0 => return Ok(()),
@@ -39,7 +39,7 @@ impl Active {
         let seconds = (ctx.hand.now() - begun).as_secs_f64();
         if bytes > 0 {
             self.timings.ahead += seconds;
-            let (party, round, ms) = (&ctx.identity.name, self.number, seconds * 1e3);
+            let (party, round, ms) = (&ctx.identity.name, self.number(), seconds * 1e3);
             debug!(%party, round, of, bytes, ms, "masks computed ahead");
         }
         Ok(())
@@ -54,7 +54,7 @@ impl Active {
         let setup = self.setup(ctx);
         let prepare = move || Client::prepare(&setup, memory);
         let prepared = ctx.hand.work(prepare).await?;
-        prepared.map_err(|fault| ctx.found_wrong(self.number, fault))
+        prepared.map_err(|fault| ctx.found_wrong(self.number(), fault))
     }
 
     /// While the others make theirs.

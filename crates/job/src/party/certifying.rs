@@ -47,8 +47,7 @@ impl Context {
         let is_named = |model: &&Model| start.model.as_ref().is_some_and(|name| model.is(name));
         let model = model.filter(is_named);
         // A certificate that ends while a round is under way counts to the end of it.
-        let live = self.memory.live.as_mut();
-        let live = live.filter(|live| live.round == start.round);
+        let live = self.memory.live_in(start.round);
         // guard: a-round-goes-on-with-those-with-whom-it-began
         let began = live.as_ref().and_then(|live| live.certified);
         let now = began.unwrap_or_else(|| self.hand.unix_seconds());

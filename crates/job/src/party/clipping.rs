@@ -1,25 +1,13 @@
 //! What clipping did to this party's update, and to its metrics. It is for the party only: numbers that depend on one update never go to
 //! the coordinator.
 
-use blindsum_encode::Judged;
 use blindsum_protocol::{Clipping, EncodingChoice, Job, JobSpec, Quantised, Round};
 use tracing::{info, warn};
 
 use super::context::Context;
-use super::metrics::warnings;
 use super::result::Clipped;
 
 impl Context {
-    /// Warns of metrics that are not reported as they are; gives the warnings for the caller as well.
-    pub(super) fn watch_metrics(&self, round: u64, judged: &Judged) -> Vec<String> {
-        let warnings = self.job.as_ref().map(|job| warnings(job, judged));
-        let (party, warnings) = (&self.identity.name, warnings.unwrap_or_default());
-        for warning in &warnings {
-            warn!(%party, round, "{warning}");
-        }
-        warnings
-    }
-
     /// Warns of clipping bounds that fall; gives the warnings for the caller as well.
     pub(super) fn watch_bounds(&mut self, round: &Round) -> Vec<String> {
         let warnings = self.given.falling.observe(round);

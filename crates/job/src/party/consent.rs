@@ -1,11 +1,10 @@
 //! What a party agrees to in a round: to the members before it says anything, and to the survivors before it answers
 //! for them.
 
-use blindsum_protocol::{Answer, Fault, Round, RoundKind};
+use blindsum_protocol::{Round, RoundKind};
 use tracing::warn;
 
 use super::context::Context;
-use super::guard::Guard;
 use super::left::Left;
 use super::policy::Cohort;
 use crate::error::wrong;
@@ -58,23 +57,6 @@ impl Context {
             )));
         }
         Ok(terms)
-    }
-
-    /// Remembers the survivors for whom the machine answers, if it was asked about them in this step: before the
-    /// answer is sent. Where they break the policy, that is why there is no answer.
-    pub(super) async fn heed_guard(
-        &mut self,
-        guard: &Guard,
-        answer: &Result<Answer, Fault>,
-    ) -> Result<(), Left> {
-        match guard.judged() {
-            Some(Err(broken)) => Err(Left::refused(broken.into())),
-            Some(Ok(survivors)) if answer.is_ok() => {
-                // guard: survivors-are-remembered
-                self.remember_sum(survivors, &guard.round).await
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Remembers whose vectors may be summed now, where the policy compares later sums with these.

@@ -7,18 +7,21 @@ use blindsum_protocol::{
     Round, Vault,
 };
 use rand_core::Rng;
+use tracing::debug;
 
-use super::conversation::{Conversation, Introduction};
+use super::conversation::{Conversation, Introduction, PROCESS_LEN};
 use super::exchange::{Effect, Identity, Input, Settings, Told};
-use super::given::Given;
 use super::guard::Guard;
+use super::measured::Measured;
+use super::sparse::Sparse;
 use super::state::{JobFolder, Memory};
 use super::store::Store;
 use super::sums::Sums;
 use crate::connection::{Connection, Say};
 use crate::error::wrong;
+use crate::falling::Falling;
 use crate::machine::Hand;
-use crate::pb::{self, PartyFrame};
+use crate::pb::{self, PartyFrame, RoundRefusalCode};
 use crate::{JobError, Model};
 
 /// What a party has in every state.
@@ -46,21 +49,35 @@ pub(super) struct Context {
     pub given: Given,
 }
 
+/// What a party remembers of what it has given: of its updates, of their metrics, and of first models.
+#[derive(Default)]
+pub(super) struct Given {
+    /// The hashes of the first models that it has given.
+    pub models: Vec<[u8; 32]>,
+    /// The models of which it has reported metrics.
+    pub measured: Measured,
+    /// What it has not sent yet, where rounds are sparse.
+    pub sparse: Option<Sparse>,
+    /// Whether the log has said already that updates are clipped, and what to do.
+    pub clipping_told: bool,
+    /// The clipping bounds of rounds, where they follow from earlier ones.
+    pub falling: Falling,
+}
+
 impl Context {
-    pub fn new(
-        settings: Settings,
-        identity: Identity,
-        store: Store,
-        hand: Hand<Input, Effect>,
-    ) -> Self {
-        let mut process = [0; 16];
+    pub fn new(settings: Settings, identity: Identity, store: Store) -> Self {
+        let hand = store.hand.clone();
+        let mut process = vec![0; PROCESS_LEN];
         hand.random().fill_bytes(&mut process);
         Self {
             hand,
             job_memory: settings.job_memory.clone(),
             settings,
             identity,
-            introduction: Introduction::of(process),
+            introduction: Introduction {
+                process,
+                ..Introduction::default()
+            },
             connection: Connection::default(),
             welcome: None,
             job: None,
@@ -126,11 +143,6 @@ impl Context {
         self.hides_sum() && name.version > 0
     }
 
-    pub fn least_contributors(&self) -> Option<u32> {
-        let job = self.job.as_ref();
-        job.map(|job| job.spec().least_contributors())
-    }
-
     /// What a machine of a round starts from.
     pub fn setup(
         &self,
@@ -155,17 +167,26 @@ impl Context {
     /// What a machine has found in a round: somebody has done wrong, or this party's records cannot be used.
     pub fn found_wrong(&self, round: u64, fault: Fault) -> JobError {
         match fault.kind {
-            FaultKind::Vault(reason) => self.unusable(reason),
+            FaultKind::Vault(reason) => self.store.unusable(reason),
             _ => JobError::Fault { round, fault },
         }
     }
 
-    /// What is kept between rounds cannot be used.
-    pub fn unusable(&self, reason: String) -> JobError {
-        let place = self.store.state.as_ref().map(|state| state.place());
-        JobError::State {
-            path: place.unwrap_or_default(),
-            reason,
-        }
+    /// Tells the coordinator that it need not wait for this party in a round.
+    pub fn unable(&self, round: u64, reason: &str) {
+        debug!(party = %self.identity.name, round, %reason, "takes no part in a round");
+        self.send(pb::RoundRefused {
+            round,
+            code: RoundRefusalCode::RoundRefusalUnable.into(),
+            reason: reason.into(),
+            ..pb::RoundRefused::default()
+        });
+    }
+
+    /// Whether the process before this one left an update out, in the round that it was in.
+    pub fn left_update(&self) -> bool {
+        let live = self.memory.live.as_ref();
+        // guard: a-key-set-up-counts-no-update
+        !self.store.snapshot.is_empty() && live.is_some_and(|live| !live.key_setup)
     }
 }

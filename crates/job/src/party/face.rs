@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::context::Context;
+use super::event_loop::EventLoop;
 use super::exchange::{Effect, Identity, Input, Settings};
-use super::member::Member;
 use super::store::{Marks, Store};
 use crate::machine::{Machine, Now};
 use crate::records::Records;
@@ -27,8 +26,7 @@ impl PartyMachine {
         entropy: [u8; 32],
     ) -> Self {
         Self::start(entropy, now, Mark(Arc::default()), |hand| {
-            let store = Store::new(records, None);
-            Member::new(Context::new(settings, identity, store, hand)).run()
+            EventLoop::new(settings, identity, Store::new(records, None, hand)).run()
         })
     }
 
@@ -56,8 +54,12 @@ impl PartyMachine {
             shown: shown.clone(),
         };
         Self::start(entropy, now, Mark(shown), |hand| {
-            let store = Store::new(Some(records), Some(marks));
-            Member::new(Context::new(settings, identity, store, hand)).run()
+            EventLoop::new(
+                settings,
+                identity,
+                Store::new(Some(records), Some(marks), hand),
+            )
+            .run()
         })
     }
 

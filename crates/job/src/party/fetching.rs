@@ -4,7 +4,10 @@ use blindsum_protocol::ModelUpdate;
 use tracing::debug;
 
 use super::context::Context;
+use super::conversation::Requested;
+use super::first::check_zeros;
 use super::member::Member;
+use super::states::State;
 use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
 use crate::pb;
@@ -15,7 +18,7 @@ impl Context {
     pub(super) fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
         self.check_not_older(name)
             // guard: zeros-are-zeros
-            .and_then(|()| self.check_zeros(name))?;
+            .and_then(|()| check_zeros(self.job.as_deref(), name))?;
         if self.model.as_ref().is_some_and(|model| model.is(name)) {
             return Ok(true);
         }
@@ -43,15 +46,13 @@ impl Context {
         if got != dim && !has_none {
             return Err(wrong(format!("a model of {got} coordinates, dim is {dim}")));
         }
-        if self
-            .connection
-            .own
-            .requested
-            .as_ref()
-            .is_none_or(|(asked, _)| asked != name)
-        {
+        let requested = &mut self.connection.own.requested;
+        if requested.as_ref().is_none_or(|asked| asked.name != *name) {
             debug!(party = %self.identity.name, version = name.version, "asking for the model");
-            self.connection.own.requested = Some((name.clone(), None));
+            *requested = Some(Requested {
+                name: name.clone(),
+                came: None,
+            });
             let version = name.version;
             self.send(pb::ModelRequest { version });
         }
@@ -61,14 +62,16 @@ impl Context {
 
 impl Member {
     pub(super) async fn model_chunk(&mut self, chunk: pb::ModelChunk) -> Result<(), JobError> {
-        let Some((name, assembly)) = self.ctx.connection.own.requested.take() else {
+        let asked = self
+            .ctx
+            .connection
+            .own
+            .requested
+            .take_if(|asked| asked.name.version == chunk.version);
+        let Some(Requested { name, came }) = asked else {
             return Ok(());
         };
-        if chunk.version != name.version {
-            self.ctx.connection.own.requested = Some((name, assembly));
-            return Ok(());
-        }
-        let assembly = match assembly {
+        let assembly = match came {
             Some(assembly) => assembly,
             None => {
                 let job = self.ctx.job()?;
@@ -83,9 +86,12 @@ impl Member {
         let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
         match pushed.map_err(|e| wrong(format!("model: {e}")))? {
             Pushed::Part(assembly) => {
-                self.ctx.connection.own.requested = Some((name, Some(assembly)));
+                let came = Some(assembly);
+                self.ctx.connection.own.requested = Some(Requested { name, came });
                 // guard: a-last-model-that-comes-in-is-waited-for
-                self.put_off_farewell();
+                if let Some(done) = &mut self.done {
+                    done.put_off_farewell(self.ctx.hand.now());
+                }
                 Ok(())
             }
             Pushed::Whole(bytes) => {
@@ -103,24 +109,14 @@ impl Member {
                     }
                 });
                 self.ctx.unopened = None;
-                self.tell_model().await
-            }
-        }
-    }
-
-    /// The model has come: the party is ready with it, also where it was ready without it before.
-    async fn tell_model(&mut self) -> Result<(), JobError> {
-        match self
-            .ready
-            .as_mut()
-            .filter(|pledge| pledge.ready.lacks_model)
-        {
-            None => self.try_ready().await,
-            Some(pledge) => {
-                pledge.ready.lacks_model = false;
-                let ready = pledge.ready.clone();
-                self.ctx.send(ready);
-                Ok(())
+                // The party is ready with it, also where it was ready without it before.
+                if let State::Ready(pledge) = &mut self.state
+                    && std::mem::take(&mut pledge.ready.lacks_model)
+                {
+                    self.ctx.send(pledge.ready.clone());
+                    return Ok(());
+                }
+                self.try_ready().await
             }
         }
     }

@@ -39,6 +39,21 @@ pub(super) fn kept_given(state: &JobState) -> Result<Vec<[u8; 32]>, JobError> {
     Ok(given.to_vec())
 }
 
+/// Checks that version 0 is zeros where the job says so.
+pub(super) fn check_zeros(job: Option<&Job>, name: &pb::ModelName) -> Result<(), JobError> {
+    let zeros = job.filter(|job| job.spec().initial == InitialModel::Zeros && name.version == 0);
+    let own = zeros.map(Model::initial);
+    match own.filter(|own| !own.is(name)) {
+        None => Ok(()),
+        Some(own) => Err(wrong(format!(
+            "the first model: version 0 with hash {} is announced, and in a job with initial = zeros it is zeros, with hash \
+             {}; do not go on, and start the coordinator without a model or change initial in the job",
+            hex(&name.hash),
+            hex(own.hash())
+        ))),
+    }
+}
+
 impl Context {
     /// Checks the model that a job begins with against what this party knows of it, before anything is said of it: with
     /// `initial = "zeros"` it is zeros, and of a party that gave one it is what that party gave.
@@ -90,48 +105,6 @@ impl Context {
         )))
     }
 
-    /// Checks that version 0 is zeros where the job says so.
-    pub(super) fn check_zeros(&self, name: &pb::ModelName) -> Result<(), JobError> {
-        let zeros = |job: &&Arc<Job>| job.spec().initial == InitialModel::Zeros;
-        let Some(job) = self
-            .job
-            .as_ref()
-            .filter(zeros)
-            .filter(|_| name.version == 0)
-        else {
-            return Ok(());
-        };
-        let own = Model::initial(job);
-        match own.is(name) {
-            true => Ok(()),
-            false => Err(wrong(format!(
-                "the first model: version 0 with hash {} is announced, and in a job with initial = zeros it is zeros, with hash \
-                 {}; do not go on, and start the coordinator without a model or change initial in the job",
-                hex(&name.hash),
-                hex(own.hash())
-            ))),
-        }
-    }
-
-    /// Remembers what is given, before it is.
-    async fn keep_given(&mut self, hash: [u8; 32]) -> Result<(), JobError> {
-        if self.given.models.contains(&hash) {
-            return Ok(());
-        }
-        self.given.models.push(hash);
-        let (Some(state), given) = (self.store.state.clone(), self.given.models.concat()) else {
-            return Ok(());
-        };
-        let write = move || state.replace(RECORD, &[&given]);
-        self.hand.work(write).await?
-    }
-
-    /// Whether this version of the model is one that this party may be asked to give the job to begin with.
-    pub(super) fn may_give(&self, version: u64) -> bool {
-        let takes = |job: &Arc<Job>| job.spec().initial == InitialModel::FirstParty;
-        version == 0 && self.job.as_ref().is_some_and(takes)
-    }
-
     /// The coordinator asks for the first model. It is given once over a connection, and not once the job has one: whoever
     /// asks on fills this party's memory.
     pub(super) async fn give_first(&mut self, in_round: bool) -> Result<(), JobError> {
@@ -152,7 +125,13 @@ impl Context {
         };
         let written = self.hand.work(write).await?;
         let (values, hash) = written.map_err(|error| JobError::Initial(error.to_string()))?;
-        self.keep_given(hash).await?;
+        if !self.given.models.contains(&hash) {
+            self.given.models.push(hash);
+            // Before it is given.
+            let given = self.given.models.concat();
+            let write = move |state: &JobState| state.replace(RECORD, &[&given]);
+            self.store.with(write).await?;
+        }
         info!(party = %self.identity.name, job = %self.settings.job, bytes = values.len(),
             "this party gives the first model: the coordinator and all parties learn it");
         self.say(Say::Model {

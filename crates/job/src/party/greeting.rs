@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use blindsum_protocol::{Job, JobSpec};
-use tracing::info;
 
 use super::context::Context;
-use super::exchange::Told;
 use super::first::{check_initial, kept_given};
+use super::left::Ended;
 use super::measuring::kept_measured;
-use super::member::{Ended, Member};
+use super::sparse::Sparse;
 use super::vault::SealedVault;
-use crate::connection::{hello, unspoken};
-use crate::pb::coordinator_frame::Frame;
+use crate::connection::hello;
 use crate::pb::{self, RefusalCode};
 use crate::{JobError, foreign};
 
@@ -24,7 +22,7 @@ impl Context {
         pb::Hello {
             round: live.map_or(0, |live| live.round),
             answered: live.map_or(0, |live| live.answered),
-            process: me.process.to_vec(),
+            process: me.process.clone(),
             connection: me.connections,
             token: me.token.clone(),
             last_round: self.memory.last_round,
@@ -106,44 +104,7 @@ impl Context {
         }
         self.job = Some(job.clone());
         self.model = self.kept_model().await?;
-        self.given.leftover = self.kept_leftover(&job).await?;
+        self.given.sparse = Sparse::recall(&mut self.store, &job).await?;
         Ok(job)
-    }
-}
-
-impl Member {
-    pub(super) async fn welcome(&mut self, frame: Frame) -> Result<(), Ended> {
-        let welcome = match frame {
-            Frame::Welcome(welcome) => welcome,
-            Frame::Refused(refused) => return Err(self.ctx.refused(refused, self.done.is_some())),
-            _ => {
-                // Something was lost on the way: another connection begins with one.
-                let reason = "the first frame must be a Welcome";
-                return Err(Ended::Lost(reason.into()));
-            }
-        };
-        if let Some(reason) = unspoken(&welcome) {
-            return Err(JobError::Coordinator(reason).into());
-        }
-        match &self.ctx.job {
-            Some(job) if welcome.job_hash == job.hash() => {}
-            Some(_) => {
-                let reason = "the coordinator has changed the job".into();
-                return Err(JobError::Coordinator(reason).into());
-            }
-            None => {
-                let job = self.ctx.learn_job(&welcome).await?;
-                self.ctx.welcome = Some(welcome.clone());
-                self.ctx.tell(Told::Joined(job));
-            }
-        }
-        info!(party = %self.ctx.identity.name, job = %self.ctx.settings.job,
-            coordinator = %foreign(&welcome.program), "connected");
-        self.ctx.connection.welcome();
-        self.hears_held(&welcome.held);
-        let now = self.ctx.hand.now();
-        let active = self.active.iter_mut();
-        active.for_each(|active| active.connected_again(now));
-        Ok(())
     }
 }

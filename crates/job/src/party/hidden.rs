@@ -1,11 +1,12 @@
 //! Jobs whose model the coordinator does not know: a party asks other parties for it.
 
 use blindsum_crypto::seal::StorageKey;
-use blindsum_protocol::{FaultKind, Job, KeyName};
+use blindsum_protocol::{FaultKind, InitialModel, Job, KeyName};
 use bytes::Bytes;
 use tracing::{debug, warn};
 
 use super::context::Context;
+use super::conversation::Requested;
 use crate::connection::Say;
 use crate::error::wrong;
 use crate::pb;
@@ -71,7 +72,7 @@ impl Context {
         };
         let vault = self.vault.clone();
         let held = self.hand.work(move || job.held_key(&*vault, round)).await?;
-        held.map_err(|fault| self.unusable(fault.to_string()))
+        held.map_err(|fault| self.store.unusable(fault.to_string()))
     }
 
     /// A model that another party sealed. Where it does not open, or is none of the job, the coordinator is told so, and
@@ -89,7 +90,7 @@ impl Context {
             Ok(opened(&job, &key, &of, &sealed))
         };
         let opened: Result<_, String> = self.hand.work(open).await?;
-        let reason = match opened.map_err(|reason| self.unusable(reason))? {
+        let reason = match opened.map_err(|reason| self.store.unusable(reason))? {
             Ok(model) => return Ok(Some(model)),
             Err(reason) => reason,
         };
@@ -97,7 +98,7 @@ impl Context {
         warn!(party = %self.identity.name, version, %reason, "not the model; waiting for another one");
         self.send(pb::ModelRefused { version });
         // guard: rubbish-does-not-end-a-party
-        self.connection.own.requested = Some((name, None));
+        self.connection.own.requested = Some(Requested { name, came: None });
         self.unopened = Some(version);
         Ok(None)
     }
@@ -108,7 +109,9 @@ impl Context {
         wanted: pb::ModelWanted,
         in_round: bool,
     ) -> Result<(), JobError> {
-        if self.may_give(wanted.version) {
+        let job = self.job.as_ref();
+        let takes_first = job.is_some_and(|job| job.spec().initial == InitialModel::FirstParty);
+        if wanted.version == 0 && takes_first {
             return self.give_first(in_round).await;
         }
         let model = self.model.clone();
@@ -117,20 +120,23 @@ impl Context {
             return Ok(());
         };
         // Each is as large as the model, and waits in memory for the connection.
-        let (version, times) = self.connection.own.sealed;
-        let times = if version == wanted.version { times } else { 0 };
+        let own = &mut self.connection.own;
+        if own.sealed != wanted.version {
+            (own.sealed, own.sealed_times) = (wanted.version, 0);
+        }
+        let (version, times) = (own.sealed, own.sealed_times);
         if times >= MAX_SEALED {
             debug!(party = %self.identity.name, version, times, "asked again for the model: it was sealed often enough");
             return Ok(());
         }
-        self.connection.own.sealed = (wanted.version, times + 1);
+        own.sealed_times += 1;
         let (vault, mut rng) = (self.vault.clone(), self.hand.random());
         let seal = move || {
             let key = job.storage_key(&*vault)?;
             Ok(key.map(|key| key.seal(&header(&model.name()), &model.to_bytes(), &mut rng)))
         };
         let sealed = self.hand.work(seal).await?;
-        let sealed = sealed.map_err(|e: FaultKind| self.unusable(e.to_string()))?;
+        let sealed = sealed.map_err(|e: FaultKind| self.store.unusable(e.to_string()))?;
         if let Some(sealed) = sealed {
             let version = wanted.version;
             debug!(party = %self.identity.name, version, bytes = sealed.len(), "model sealed");

@@ -10,6 +10,7 @@ use tracing::info;
 use super::context::Context;
 use super::hidden::header;
 use super::state::JobState;
+use super::store::Store;
 use crate::pb;
 use crate::{JobError, Model};
 
@@ -27,99 +28,28 @@ struct SealedModel {
 impl Context {
     /// Writes down what must survive a crash.
     pub(super) async fn save(&mut self, snapshot: Option<Vec<u8>>) -> Result<(), JobError> {
-        let Some(state) = self.store.state.clone() else {
-            return Ok(());
-        };
         let memory = self.memory.clone();
-        self.hand
-            .work(move || state.write(&memory, snapshot.as_deref()))
-            .await??;
-        match self.memory.live {
-            Some(_) => Ok(()),
+        let write = move |state: &JobState| state.write(&memory, snapshot.as_deref());
+        self.store.with(write).await?;
+        // Where the coordinator has the model nobody needs it once the round is over.
+        match self.memory.live.is_some() || self.hides_sum() {
+            true => Ok(()),
             // guard: the-model-of-the-round-goes-with-it
-            None => self.forget_kept_model().await,
-        }
-    }
-
-    /// The machine of the snapshot that the records had when the process began.
-    pub(super) async fn unsealed(&mut self, setup: ClientSetup) -> Result<Client, String> {
-        let Some(state) = self.store.state.clone() else {
-            return Err("this party has no state of it any more".into());
-        };
-        // It stays until the round is over: it shows that the update is out, also where it is of no use.
-        // guard: a-snapshot-of-no-use-shows-that-the-update-is-out
-        let snapshot = self.store.snapshot.clone();
-        let unseal = move || Client::unseal(setup, state.key(), &snapshot);
-        let client = self.hand.work(unseal).await.map_err(|e| e.to_string())?;
-        client.map_err(|fault| fault.to_string())
-    }
-
-    /// Writes the model down, unless it is there already. When this returns it survives a crash.
-    pub(super) async fn keep_model(&mut self) -> Result<(), JobError> {
-        match self.sealed_model().await? {
-            Some(sealed) => self.write_model(sealed).await,
-            None => Ok(()),
+            false => self.store.forget_model().await,
         }
     }
 
     /// The round needs nothing more, and nobody but the parties has the model after it. At no moment is that model in
     /// no record; and none has it as the one that a round starts from, while a party that is killed goes on in this round.
     pub(super) async fn save_with_model(&mut self) -> Result<(), JobError> {
-        let sealed = self.sealed_model().await?;
-        if let (Some(state), Some(sealed)) = (self.store.state.clone(), sealed.clone()) {
+        let sealed = self.store.sealed_model(self.model.clone()).await?;
+        if let Some(sealed) = sealed.clone() {
             // guard: campaign-nobody-goes-on-with-a-newer-model
-            let write = move || sealed.write(&state, NEXT);
-            self.hand.work(write).await??;
+            let write = move |state: &JobState| sealed.write(state, NEXT);
+            self.store.with(write).await?;
         }
         self.save(None).await?;
-        match sealed {
-            Some(sealed) => self.write_model(sealed).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn write_model(&mut self, sealed: Arc<SealedModel>) -> Result<(), JobError> {
-        let Some(state) = self.store.state.clone() else {
-            return Ok(());
-        };
-        let name = sealed.name.clone();
-        let write = move || {
-            sealed.write(&state, MODEL)?;
-            state.remove(NEXT)
-        };
-        self.hand.work(write).await??;
-        self.store.kept = Some(name);
-        Ok(())
-    }
-
-    /// The model as records have it, where they do not have it yet.
-    async fn sealed_model(&mut self) -> Result<Option<Arc<SealedModel>>, JobError> {
-        let (Some(state), Some(model)) = (self.store.state.clone(), self.model.clone()) else {
-            return Ok(None);
-        };
-        let name = model.name();
-        if self.store.kept.as_ref() == Some(&name) {
-            return Ok(None);
-        }
-        let mut rng = self.hand.random();
-        let seal = move || {
-            let bytes = state
-                .key()
-                .seal(&header(&name), &model.to_bytes(), &mut rng);
-            Arc::new(SealedModel { name, bytes })
-        };
-        self.hand.work(seal).await.map(Some)
-    }
-
-    /// The round is over that needed the model. Where the coordinator has it nobody needs it any more.
-    pub(super) async fn forget_kept_model(&mut self) -> Result<(), JobError> {
-        if self.hides_sum() || self.store.kept.take().is_none() {
-            return Ok(());
-        }
-        let Some(state) = self.store.state.clone() else {
-            return Ok(());
-        };
-        self.hand.work(move || state.remove(MODEL)).await?
+        self.store.write_model(sealed).await
     }
 
     /// The model that was written down last, where it is of use: it is of this job, and either a round goes on or only
@@ -127,12 +57,11 @@ impl Context {
     pub(super) async fn kept_model(&mut self) -> Result<Option<Model>, JobError> {
         let goes_on = self.memory.live.is_some();
         let of_use = goes_on || self.hides_sum();
-        let (Some(state), Some(job), true) = (self.store.state.clone(), self.job.clone(), of_use)
-        else {
+        let Some(job) = self.job.clone().filter(|_| of_use) else {
             return Ok(None);
         };
-        let read = move || kept_model(&state, &job, goes_on);
-        let Some((model, record)) = self.hand.work(read).await?? else {
+        let read = move |state: &JobState| kept_model(state, &job, goes_on);
+        let Some((model, record)) = self.store.with(read).await?.flatten() else {
             return Ok(None);
         };
         info!(party = %self.identity.name, version = model.version(), "the model was kept");
@@ -140,6 +69,67 @@ impl Context {
             self.store.kept = Some(model.name());
         }
         Ok(Some(model))
+    }
+}
+
+impl Store {
+    /// The machine of the snapshot that the records had when the process began.
+    pub(super) async fn unsealed(&mut self, setup: ClientSetup) -> Result<Client, String> {
+        // It stays until the round is over: it shows that the update is out, also where it is of no use.
+        // guard: a-snapshot-of-no-use-shows-that-the-update-is-out
+        let snapshot = self.snapshot.clone();
+        let unseal = move |state: &JobState| Ok(Client::unseal(setup, state.key(), &snapshot));
+        let client = self.with(unseal).await.map_err(|e| e.to_string())?;
+        let client = client.ok_or("this party has no state of it any more")?;
+        client.map_err(|fault| fault.to_string())
+    }
+
+    /// Writes the model down, unless it is there already. When this returns it survives a crash.
+    pub(super) async fn keep_model(&mut self, model: Option<Model>) -> Result<(), JobError> {
+        let sealed = self.sealed_model(model).await?;
+        self.write_model(sealed).await
+    }
+
+    async fn write_model(&mut self, sealed: Option<Arc<SealedModel>>) -> Result<(), JobError> {
+        let Some(sealed) = sealed else {
+            return Ok(());
+        };
+        let name = sealed.name.clone();
+        let write = move |state: &JobState| {
+            sealed.write(state, MODEL)?;
+            state.remove(NEXT)
+        };
+        self.with(write).await?;
+        self.kept = Some(name);
+        Ok(())
+    }
+
+    /// The model as records have it, where there are some and they do not have it yet.
+    async fn sealed_model(
+        &mut self,
+        model: Option<Model>,
+    ) -> Result<Option<Arc<SealedModel>>, JobError> {
+        let is_new = |model: &Model| self.kept.as_ref() != Some(&model.name());
+        let model = model.filter(|model| self.state.is_some() && is_new(model));
+        let Some(model) = model else {
+            return Ok(None);
+        };
+        let mut rng = self.hand.random();
+        let seal = move |state: &JobState| {
+            let name = model.name();
+            let key = state.key();
+            let bytes = key.seal(&header(&name), &model.to_bytes(), &mut rng);
+            Ok(Arc::new(SealedModel { name, bytes }))
+        };
+        self.with(seal).await
+    }
+
+    /// Forgets the model that a round needed.
+    async fn forget_model(&mut self) -> Result<(), JobError> {
+        if self.kept.take().is_some() {
+            self.with(|state| state.remove(MODEL)).await?;
+        }
+        Ok(())
     }
 }
 

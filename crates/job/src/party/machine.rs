@@ -13,9 +13,9 @@ use blindsum_protocol::{
 };
 use rand_chacha::ChaCha20Rng;
 
-use super::leftover::Leftover;
 use super::metrics::{Metrics, levels_of};
 use super::result::{Clipped, RoundResult, Timings};
+use super::sparse::Leftover;
 use super::state::JobState;
 use crate::report::{MetricReport, metric_reports};
 use crate::{JobError, Model};

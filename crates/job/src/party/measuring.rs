@@ -3,13 +3,13 @@
 //! The record is sealed: the weight in it is as private as the update.
 
 use blindsum_encode::Judged;
-use blindsum_protocol::ModelUpdate;
+use blindsum_protocol::{Job, ModelUpdate};
 use prost::Message as _;
 use tracing::warn;
 
 use super::context::Context;
 use super::measured::Measured;
-use super::metrics::Reported;
+use super::metrics::{Reported, warnings};
 use super::state::JobState;
 use crate::{JobError, Model};
 
@@ -31,17 +31,35 @@ pub(super) fn kept_measured(state: &JobState) -> Result<Measured, JobError> {
 }
 
 impl Context {
-    /// The update without metrics where this party has reported some of the model that the round starts from, with a warning
-    /// for the caller.
-    pub(super) fn measured_once(
+    /// The update as the round takes it, the metrics that it reports, and what the caller is warned of.
+    pub(super) fn reported(
         &self,
         round: u64,
         model: Option<&Model>,
         update: Judged,
-    ) -> (Judged, Option<String>) {
+    ) -> (Judged, Reported, Vec<String>) {
         let Some(job) = &self.job else {
-            return (update, None);
+            return (update, Reported::default(), Vec::new());
         };
+        let mut warnings = warnings(job, &update);
+        for warning in &warnings {
+            warn!(party = %self.identity.name, round, "{warning}");
+        }
+        let (update, again) = self.measured_once(job, round, model, update);
+        warnings.extend(again);
+        let reported = Reported::of(job, &update);
+        (update, reported, warnings)
+    }
+
+    /// The update without metrics where this party has reported some of the model that the round starts from, with a warning
+    /// for the caller.
+    fn measured_once(
+        &self,
+        job: &Job,
+        round: u64,
+        model: Option<&Model>,
+        update: Judged,
+    ) -> (Judged, Option<String>) {
         let reports = update.metrics().levels().iter().any(Option::is_some);
         let again = model.is_some_and(|m| self.given.measured.has(m));
         // Such a job has one model for all rounds, and this party's values change where its own model does. It is the policy
@@ -84,15 +102,15 @@ impl Context {
             return Ok(());
         };
         self.given.measured.add(model, round, reported);
-        let Some(state) = self.store.state.clone() else {
+        if self.store.state.is_none() {
             return Ok(());
-        };
+        }
         let (measured, mut rng) = (self.given.measured.encode_to_vec(), self.hand.random());
-        let write = move || {
+        let write = move |state: &JobState| {
             let sealed = state.key().seal(HEADER, &measured, &mut rng);
             // guard: metrics-once-across-processes
             state.replace(RECORD, &[&sealed])
         };
-        self.hand.work(write).await?
+        self.store.with(write).await.map(drop)
     }
 }

@@ -14,10 +14,9 @@ impl Member {
     pub(super) async fn roster_fixed(&mut self, fixed: pb::RosterFixed) -> Result<(), JobError> {
         let number = fixed.round;
         let mut start = as_start(&fixed);
-        let active = self.active.as_ref().map(|active| active.number);
         // A round that has begun comes once more, if anything does: its nonce is not this party's any more.
-        let has_begun = active == Some(number) || self.is_from_before(number);
-        if has_begun || self.is_told(number) || self.is_past(number) {
+        let has_begun = self.state.number() == Some(number) || self.is_from_before(number);
+        if has_begun || self.told == Some(number) || self.is_past(number) {
             return self.started_late(start);
         }
         match self.open_nonce(fixed, &mut start).await {
@@ -41,8 +40,7 @@ impl Member {
             return Err(unable("it starts from another model than the one offered"));
         }
         let round = self.ctx.certified(start, None)?;
-        let ready = self.ready.as_mut();
-        let ready = ready.filter(|pledge| pledge.ready.round == number);
+        let ready = self.state.ready_for(number);
         let pledge = ready.ok_or_else(|| unable("this party was not ready for it"))?;
         let me = round.roster().rank_of(&self.ctx.identity.name);
         let key = me.and_then(|me| round.roster().verifying_key(me));

@@ -9,12 +9,17 @@ use blindsum_protocol::{Job, Round, Tag, nonce_commitment};
 use crate::pb;
 
 /// A nonce, and what was said of it.
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(skip_debug)]
 pub(super) struct Pledge {
     /// What the coordinator was told.
+    #[prost(message, required, tag = "1")]
     pub ready: pb::Ready,
     /// In no record but that of a suspended party: see [`JobState::write`](super::state::JobState::write).
-    pub nonce: [u8; 32],
+    #[prost(bytes = "vec", tag = "2")]
+    pub nonce: Vec<u8>,
     /// The roster for which it was opened.
+    #[prost(message, optional, tag = "3")]
     pub opened: Option<pb::RosterFixed>,
 }
 
@@ -40,7 +45,7 @@ impl Pledge {
                 commitment,
                 ..pb::Ready::default()
             },
-            nonce,
+            nonce: nonce.to_vec(),
             opened: None,
         }
     }
@@ -56,7 +61,7 @@ impl Pledge {
         match *opened == fixed {
             true => Ok(pb::NonceOpening {
                 round: fixed.round,
-                nonce: self.nonce.to_vec(),
+                nonce: self.nonce.clone(),
             }),
             false => Err("a roster is fixed a second time, with something else in it".into()),
         }

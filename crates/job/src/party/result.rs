@@ -42,22 +42,27 @@ pub struct RoundResult {
 }
 
 /// Seconds that a party worked in a round, without training, network and disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Timings {
     /// While it waited: masks computed ahead of time, see [`Settings::mask_memory`](super::Settings::mask_memory).
+    #[prost(double, tag = "1")]
     pub ahead: f64,
     /// From the update to the answer that carries it: encoding and protection.
+    #[prost(double, tag = "2")]
     pub protect: f64,
     /// From the message that tells the result to the sum.
+    #[prost(double, tag = "3")]
     pub open: f64,
 }
 
 /// What clipping did to a party's own update.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Clipped {
     /// Coordinates outside their bound, which were moved to it.
+    #[prost(uint64, tag = "1")]
     pub coordinates: u64,
     /// The factor below 1 by which the update was multiplied, if its L2 norm was above the bound.
+    #[prost(double, optional, tag = "2")]
     pub scaled_by: Option<f64>,
 }
 

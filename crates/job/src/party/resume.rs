@@ -6,27 +6,34 @@
 //! mark, higher than all earlier ones, and the host keeps the latest mark apart from the state, where no backup brings
 //! back an old one. A state with a lower mark is from a backup: only what an ordinary record may contain is used of it.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use blindsum_protocol::{Job, PartyId, Tag};
+use blindsum_protocol::{Answer, Client, PartyId, Tag};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
 use tracing::warn;
 
-use super::active::Active;
-use super::conversation::Conversation;
+use super::active::{Active, Outcome};
+use super::context::Context;
+use super::conversation::PROCESS_LEN;
+use super::done::Done;
+use super::entering::guard_of;
 use super::exchange::Told;
-use super::guard::Guard;
-use super::member::{Member, Untold, Verdict};
+use super::left::Left;
+use super::machine::Step;
+use super::member::Member;
 use super::metrics::Reported;
-use super::past::Past;
-use super::state::{Live, Memory, failed, read};
-use super::suspended::{
-    KeptModel, KeptPledge, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION, time_at,
-    unix_millis_at,
-};
-use crate::connection::{Connection, Standing};
+use super::past::{Past, PastStep};
+use super::sparse::Sparse;
+use super::state::{Memory, failed, read};
+use super::states::State;
+use super::store::Store;
+use super::suspended::{KeptModel, RoundUnderWay, Suspended, VERSION, time_at, unix_millis_at};
+use crate::connection::{Certificates, Connection};
 use crate::orders::Terms;
-use crate::pb::{self, RoundKind, RoundRefusalCode};
+use crate::pb;
 use crate::records::Records;
 use crate::{JobError, Model};
 
@@ -35,21 +42,54 @@ const RECORD: &str = "suspended";
 /// What is authenticated with it.
 const HEADER: &[u8] = b"blindsum suspended party";
 
+impl Store {
+    /// The latest suspended state, if it was written and may be used. It is used up by that.
+    async fn take_suspended(&mut self, party: &str) -> Result<Option<Suspended>, JobError> {
+        let (Some(folder), Some(records)) = (self.folder.clone(), self.records.clone()) else {
+            return Ok(None);
+        };
+        let sealed = self.hand.work(move || take(&*records)).await??;
+        let (Some(sealed), Some(marks)) = (sealed, &mut self.marks) else {
+            return Ok(None);
+        };
+        let latest = marks.latest;
+        let bytes = folder.key().open(HEADER, &sealed);
+        let bytes = bytes.map_err(|_| self.not_resumed("damaged, or of another party"))?;
+        let suspended = Suspended::from_bytes(&bytes).map_err(|reason| self.not_resumed(reason))?;
+        if suspended.mark < latest {
+            warn!(%party, mark = suspended.mark, latest,
+                "this suspended state is an old one: the round that it was in is given up");
+            return Ok(None);
+        }
+        if let Some(marks) = &mut self.marks {
+            marks.latest = suspended.mark;
+        }
+        Ok(Some(suspended))
+    }
+
+    fn not_resumed(&self, reason: impl Display) -> JobError {
+        let place = self.records.as_ref().map(|records| records.place());
+        JobError::State {
+            path: place.map_or_else(Default::default, |place| place.join(RECORD)),
+            reason: format!("{reason}; open the party without a mark to go on from the rest"),
+        }
+    }
+}
+
 impl Member {
     /// Writes down all that is in memory. Nothing happens to a party that cannot be resumed.
     pub(super) async fn suspend(&mut self) -> Result<(), JobError> {
-        let (Some(folder), Some(records)) = (
-            self.ctx.store.folder.clone(),
-            self.ctx.store.records.clone(),
+        let store = &mut self.ctx.store;
+        let (Some(folder), Some(records), Some(marks)) = (
+            store.folder.clone(),
+            store.records.clone(),
+            &mut store.marks,
         ) else {
-            return Ok(());
-        };
-        let Some(marks) = &mut self.ctx.store.marks else {
             return Ok(());
         };
         marks.latest = marks.latest.saturating_add(1);
         let (mark, shown) = (marks.latest, marks.shown.clone());
-        let (suspended, mut rng) = (self.suspended(mark), self.ctx.hand.random());
+        let (suspended, mut rng) = (suspended(self, mark), self.ctx.hand.random());
         let write = move || {
             let bytes = suspended.to_bytes();
             let sealed = folder.key().seal(HEADER, &bytes, &mut rng);
@@ -62,194 +102,71 @@ impl Member {
         Ok(())
     }
 
-    fn suspended(&self, mark: u64) -> Suspended {
-        let (under_way, untaken) = match self.untaken.as_ref() {
-            None => (self.under_way(), None),
-            Some(untaken) => untaken.again().unzip(),
-        };
-        let (me, connection) = (&self.ctx.introduction, &self.ctx.connection.own);
-        let live = self.ctx.memory.live.as_ref();
-        Suspended {
-            version: VERSION,
-            mark,
-            job: self.ctx.settings.job.clone(),
-            process: me.process.to_vec(),
-            connections: me.connections,
-            token: me.token.clone(),
-            linked: self.ctx.connection.standing() != Standing::Lost,
-            welcomed: self.ctx.connection.is_welcomed(),
-            welcome: self.ctx.welcome.clone(),
-            newer: connection.newer,
-            wanted: self.wanted,
-            wanted_tag: self.wanted_tag.map(|tag| tag.number),
-            wanted_about: Tag::about_bytes(self.wanted_tag),
-            begun: connection.begun,
-            sent: self.ctx.memory.draws.latest_sent,
-            offer: connection.offer.clone(),
-            pledge: self.ready.as_ref().map(KeptPledge::of),
-            last_round: self.ctx.memory.last_round,
-            live: live.map(|live| live.round),
-            answered: live.map_or(0, |live| live.answered),
-            certified: live.and_then(|live| live.certified),
-            certificates: self.ctx.connection.certificates.all(),
-            requested: connection
-                .requested
-                .as_ref()
-                .map(|(name, assembly)| Requested {
-                    name: Some(name.clone()),
-                    part: assembly.as_ref().map(|assembly| Part::of(0, assembly)),
-                }),
-            unopened: self.ctx.unopened,
-            done: self.done.clone(),
-            farewell: self.farewell.map(|time| {
-                let (now, unix) = (self.ctx.hand.now(), self.ctx.hand.unix_millis());
-                unix_millis_at(time, now, unix)
-            }),
-            missed: self.missed.as_ref().map(|untold| Missed {
-                round: untold.round,
-                reason: untold.reason.clone(),
-                unknown: untold.verdict == Verdict::Unknown,
-                aborted: untold.verdict == Verdict::Aborted,
-                dropped: untold.verdict == Verdict::Dropped,
-            }),
-            // Where its result is told again, it counts as not told.
-            gave: connection.gave,
-            sealed: connection.sealed.0,
-            sealed_times: connection.sealed.1,
-            held: self.kept_held(),
-            told: self.told.filter(|_| untaken.is_none()),
-            clipping_told: self.ctx.given.clipping_told,
-            model: self.unkept_model().filter(|_| untaken.is_none()),
-            round: under_way,
-            untaken,
-        }
-    }
-
-    /// The model, where no record has it.
-    fn unkept_model(&self) -> Option<KeptModel> {
-        let model = self.ctx.model.as_ref()?;
-        let name = model.name();
-        (self.ctx.store.kept.as_ref() != Some(&name)).then(|| KeptModel {
-            bytes: model.to_bytes().into(),
-            name: Some(name),
-        })
-    }
-
-    /// Goes on from what was written down, if it was and may be used. It is used up by that.
+    /// Goes on from what was written down, if it was and may be used.
     pub(super) async fn resume(&mut self) -> Result<(), JobError> {
-        let (Some(folder), Some(records)) = (
-            self.ctx.store.folder.clone(),
-            self.ctx.store.records.clone(),
-        ) else {
+        let ctx = &mut self.ctx;
+        let Some(suspended) = ctx.store.take_suspended(&ctx.identity.name).await? else {
             return Ok(());
         };
-        let Some(sealed) = self.ctx.hand.work(move || take(&*records)).await?? else {
-            return Ok(());
-        };
-        let Some(latest) = self.ctx.store.marks.as_ref().map(|marks| marks.latest) else {
-            return Ok(());
-        };
-        let bytes = folder.key().open(HEADER, &sealed);
-        let bytes = bytes.map_err(|_| self.not_resumed("damaged, or of another party"))?;
-        let suspended = Suspended::from_bytes(&bytes).map_err(|reason| self.not_resumed(reason))?;
-        if suspended.mark < latest {
-            warn!(party = %self.ctx.identity.name, mark = suspended.mark, latest,
-                "this suspended state is an old one: the round that it was in is given up");
-            return Ok(());
-        }
-        if let Some(marks) = &mut self.ctx.store.marks {
-            marks.latest = suspended.mark;
-        }
-        if suspended.job != self.ctx.settings.job {
+        if suspended.job != ctx.settings.job {
             let reason = format!("it is of the job {:?}", suspended.job);
-            return Err(self.not_resumed(reason));
+            return Err(ctx.store.not_resumed(reason));
         }
         self.recall_all(suspended).await
     }
 
-    fn not_resumed(&self, reason: impl std::fmt::Display) -> JobError {
-        let place = self
-            .ctx
-            .store
-            .records
-            .as_ref()
-            .map(|records| records.place());
-        JobError::State {
-            path: place.map_or_else(Default::default, |place| place.join(RECORD)),
-            reason: format!("{reason}; open the party without a mark to go on from the rest"),
-        }
-    }
-
     async fn recall_all(&mut self, mut from: Suspended) -> Result<(), JobError> {
-        let process = from.process.as_slice().try_into();
-        let process = process.map_err(|_| self.not_resumed("it names no process"))?;
-        let me = &mut self.ctx.introduction;
-        me.process = process;
-        (me.connections, me.token) = (from.connections, std::mem::take(&mut from.token));
-        self.ctx.connection = resumed(&mut from);
-        self.ctx.memory = Memory {
-            last_round: self.ctx.memory.last_round.max(from.last_round),
+        let ctx = &mut self.ctx;
+        if from.introduction.process.len() != PROCESS_LEN {
+            return Err(ctx.store.not_resumed("it names no process"));
+        }
+        ctx.connection = Connection::resumed(from.standing());
+        ctx.connection.certificates = Certificates::known(std::mem::take(&mut from.certificates));
+        ctx.connection.receiving = from.receiving.take();
+        (ctx.connection.own, ctx.introduction) = (from.conversation, from.introduction);
+        ctx.memory = Memory {
+            last_round: ctx.memory.last_round.max(from.last_round),
             live: None,
-            draws: self.ctx.memory.draws.clone(),
+            draws: ctx.memory.draws.clone(),
         };
         let tag = Tag::read(from.wanted_tag, &from.wanted_about);
-        let tag = tag.map_err(|reason| self.not_resumed(&reason))?;
-        (self.wanted, self.wanted_tag) = (from.wanted, tag);
+        let tag = tag.map_err(|reason| ctx.store.not_resumed(&reason))?;
+        (self.wish.waits, self.wish.tag) = (from.wanted, tag);
         let Some(welcome) = from.welcome.take() else {
             return Ok(());
         };
-        let job = self.ctx.learn_job(&welcome).await?;
-        self.ctx.welcome = Some(welcome);
-        self.ctx.memory.last_round = self.ctx.memory.last_round.max(from.last_round);
+        let job = ctx.learn_job(&welcome).await?;
+        ctx.welcome = Some(welcome);
+        ctx.memory.last_round = ctx.memory.last_round.max(from.last_round);
         // guard: a-party-that-was-suspended-knows-when-it-checked-certificates
-        let (answered, certified) = (from.answered, from.certified);
-        let under_way = from.round.as_ref().and_then(|round| round.start.as_ref());
-        let key_setup = under_way.is_some_and(|start| start.kind() == RoundKind::KeySetup);
-        self.ctx.memory.live = from.live.map(|round| Live {
-            round,
-            answered,
-            certified,
-            key_setup,
-        });
+        ctx.memory.live = from.live.take();
         if let Some(round) = from.sent {
-            self.ctx.memory.draws.sends(round);
+            ctx.memory.draws.sends(round);
         }
-        self.recall_model(&job, from.model.take()).await?;
-        self.done = from.done.take();
-        let (now, unix) = (self.ctx.hand.now(), self.ctx.hand.unix_millis());
-        // guard: a-suspended-party-knows-the-end-of-its-farewell
-        self.farewell = from.farewell.map(|then| time_at(then, now, unix));
-        self.ready = from.pledge.take().and_then(KeptPledge::pledge);
-        self.ctx.unopened = from.unopened;
-        (self.told, self.ctx.given.clipping_told) = (from.told, from.clipping_told);
-        let missed = from.missed.take();
-        self.missed = missed.map(|missed| Untold {
-            round: missed.round,
-            reason: missed.reason,
-            verdict: match (missed.unknown, missed.aborted, missed.dropped) {
-                (true, ..) => Verdict::Unknown,
-                (_, true, _) => Verdict::Aborted,
-                (.., true) => Verdict::Dropped,
-                (.., false) => Verdict::Counts,
-            },
+        ctx.model = match from.model.take() {
+            None => ctx.kept_model().await?,
+            Some(KeptModel { name, bytes }) => {
+                let read = Model::from_holder(&job, &name.unwrap_or_default(), &bytes);
+                Some(read.map_err(|reason| ctx.store.not_resumed(reason))?)
+            }
+        };
+        self.done = from.done.take().map(|last| Done {
+            last,
+            reason: String::new(),
+            // guard: a-suspended-party-knows-the-end-of-its-farewell
+            farewell: from.farewell.map(|then| time_at(then, &ctx.hand)),
         });
-        self.ctx.tell(Told::Joined(job));
+        if let Some(pledge) = from.pledge.take() {
+            self.state = State::Ready(pledge);
+        }
+        ctx.unopened = from.unopened;
+        (self.told, ctx.given.clipping_told) = (from.told, from.clipping_told);
+        self.missed = from.missed.take();
+        ctx.tell(Told::Joined(job));
         self.hears_held(&from.held);
         if let Some(round) = from.round.take() {
             self.recall_round(round, from.untaken.take()).await?;
         }
-        Ok(())
-    }
-
-    async fn recall_model(&mut self, job: &Job, from: Option<KeptModel>) -> Result<(), JobError> {
-        self.ctx.model = match from {
-            None => self.ctx.kept_model().await?,
-            Some(KeptModel { name, bytes }) => {
-                let name = name.unwrap_or_default();
-                let read = Model::from_holder(job, &name, &bytes);
-                Some(read.map_err(|reason| self.not_resumed(reason))?)
-            }
-        };
         Ok(())
     }
 
@@ -259,124 +176,162 @@ impl Member {
         from: RoundUnderWay,
         untaken: Option<pb::RoundDone>,
     ) -> Result<(), JobError> {
-        let number = from.start.as_ref().map_or(0, |start| start.round);
+        let round = from.start.as_ref().map_or(0, |start| start.round);
         // guard: who-cannot-be-resumed-knows-whether-its-update-is-out
         let is_out = from.out.unwrap_or(true);
-        match self.relive(from).await {
-            Err(reason) => {
-                let error = match (&untaken, is_out) {
-                    (Some(_), _) => JobError::Missed {
-                        round: number,
-                        reason: reason.clone(),
-                    },
-                    (None, true) => JobError::unknown(number, reason.clone()),
-                    (None, false) => JobError::Dropped {
-                        round: number,
-                        reason: reason.clone(),
-                    },
-                };
-                self.give_up(number, reason, error).await
-            }
-            Ok(()) => match untaken {
-                None => {
+        match Active::relive(&mut self.ctx, from).await {
+            Ok(active) => {
+                self.missed.take_if(|missed| missed.round == round);
+                if untaken.is_none() {
                     // Perhaps the caller waits for the one after it by now.
-                    let wanted = self.wanted;
-                    self.tell_begun();
-                    self.wanted = wanted;
-                    Ok(())
+                    active.tell_begun(&self.ctx);
                 }
-                Some(done) => self.round_done(done).await,
-            },
+                self.state = State::InRound(Box::new(active));
+                match untaken {
+                    None => Ok(()),
+                    Some(done) => self.round_done(done).await,
+                }
+            }
+            Err(reason) => {
+                self.ctx.unable(round, &reason);
+                let error = match (untaken, is_out) {
+                    (Some(_), _) => JobError::Missed { round, reason },
+                    (None, true) => JobError::unknown(round, reason),
+                    (None, false) => JobError::Dropped { round, reason },
+                };
+                self.ctx.tell(Told::Ended(round, Err(error)));
+                self.drop_round(round, None).await
+            }
         }
     }
+}
 
-    async fn give_up(
-        &mut self,
-        round: u64,
-        reason: String,
-        error: JobError,
-    ) -> Result<(), JobError> {
-        self.active = None;
-        self.ctx.send(pb::RoundRefused {
-            round,
-            code: RoundRefusalCode::RoundRefusalUnable.into(),
-            reason,
-            ..pb::RoundRefused::default()
-        });
-        self.ctx.tell(Told::Ended(round, Err(error)));
-        self.drop_round(round, None).await
-    }
-
-    async fn relive(&mut self, mut from: RoundUnderWay) -> Result<(), String> {
-        let job = self.ctx.job.clone().ok_or("the job is not known")?;
+impl Active {
+    /// The round that the party was in, with its machine where it was.
+    async fn relive(ctx: &mut Context, mut from: RoundUnderWay) -> Result<Self, String> {
+        let job = ctx.job.clone().ok_or("the job is not known")?;
         let (start, steps) = (from.start.take(), from.steps());
         let mut start = start.ok_or("what began it is missing")?;
         let steps = steps.ok_or("a step of it is damaged")?;
-        let certified = self.ctx.certified(&mut start, None);
-        let round = certified.map_err(|left| left.error(&self.ctx).to_string())?;
+        let certified = ctx.certified(&mut start, None);
+        let round = certified.map_err(|left| left.error(ctx).to_string())?;
         let round = Arc::new(round);
-        let me = round.roster().rank_of(&self.ctx.identity.name);
+        let me = round.roster().rank_of(&ctx.identity.name);
         let me = PartyId(me.ok_or("the roster lacks this party")?);
-        let (policy, earlier) = (self.ctx.settings.policy.clone(), self.ctx.sums.groups());
-        let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
+        let guard = guard_of(ctx, &round);
         let terms = Terms::heard(start.terms.as_ref(), job.spec())?;
-        self.enter(round.clone(), me, None, guard.clone(), None, &terms);
+        let mut active = Self::enter(ctx, round, me, None, guard, &terms);
         let client = match from.from_snapshot {
-            true => Some(
-                self.ctx
-                    .unsealed(self.ctx.setup(&round, me, &guard, Arc::default()))
-                    .await?,
-            ),
+            true => Some(ctx.store.unsealed(active.setup(ctx)).await?),
             false => None,
         };
-        let Some(active) = &mut self.active else {
-            return Ok(());
-        };
-        (active.timings, active.clipped) = (from.timings(), from.clipped());
+        (active.timings, active.own.clipped) = (from.timings, from.clipped);
         // Before the result is made of them.
-        let known = std::mem::replace(&mut active.warnings, std::mem::take(&mut from.warnings));
-        let news = known.into_iter();
-        let news = news.filter(|warning| !active.warnings.contains(warning));
-        let news: Vec<String> = news.collect();
-        active.warnings.extend(news);
-        let replayed = active.replay(&mut self.ctx, client, &steps).await;
-        replayed.map_err(|left| left.error(&self.ctx).to_string())?;
+        let mut warnings = std::mem::take(&mut from.warnings);
+        active.own.warnings.retain(|news| !warnings.contains(news));
+        warnings.append(&mut active.own.warnings);
+        active.own.warnings = warnings;
+        let replayed = active.replay(ctx, client, &steps).await;
+        replayed.map_err(|left| left.error(ctx).to_string())?;
         active.past = Some(Past {
             start,
             from_snapshot: from.from_snapshot,
             steps,
         });
-        let (now, unix) = (self.ctx.hand.now(), self.ctx.hand.unix_millis());
-        active.deadline = time_at(from.deadline, now, unix);
-        let receiving = from.receiving.take();
-        if let Some(receiving) = receiving.and_then(|part| part.receiving(active.number)) {
-            self.ctx.connection.resume_receiving(receiving);
+        active.deadline = time_at(from.deadline, &ctx.hand);
+        // What waits for the machine.
+        active.unwanted = from.unwanted;
+        active.held = from.held.map(Into::into);
+        active.own.update = from.update.and_then(|kept| kept.judged(&job));
+        if let Some(update) = &active.own.update {
+            active.own.reported = Reported::of(&job, update);
         }
-        active.recall(from, &job);
+        Ok(active)
+    }
+
+    /// Brings the machine to where it was in the process before. Nothing of it is said again.
+    async fn replay(
+        &mut self,
+        ctx: &mut Context,
+        client: Option<Client>,
+        steps: &[PastStep],
+    ) -> Result<(), Left> {
+        self.client = client;
+        for past in steps {
+            let step = Step {
+                client: self.client.take(),
+                setup: self.setup(ctx),
+                message: past.message.clone(),
+                update: None,
+                leftover: ctx.given.sparse.as_ref().map(Sparse::leftover).cloned(),
+                state: None,
+                rng: ChaCha20Rng::from_seed(*past.seed),
+            };
+            let stepped = ctx.hand.work(move || step.run()).await?;
+            // What it allowed then is remembered already.
+            self.guard.judged();
+            self.client = stepped.client;
+            match stepped.answer {
+                Ok(Answer::Done(sum)) => {
+                    let told = past.message.clone().unwrap_or_default();
+                    self.opened(ctx, sum, told).await?;
+                }
+                Ok(Answer::KeyHeld(_)) => self.outcome = Outcome::KeyHeld,
+                Ok(_) => {}
+                Err(fault) => {
+                    let round = self.number();
+                    return Err(JobError::Fault { round, fault }.into());
+                }
+            }
+        }
         Ok(())
     }
 }
 
-/// The connection that the party had, and may still have.
-fn resumed(from: &mut Suspended) -> Connection<Conversation> {
-    let standing = match (from.linked, from.welcomed) {
-        (false, _) => Standing::Lost,
-        (true, false) => Standing::Greeting,
-        (true, true) => Standing::Welcomed,
+/// All that a party has in memory.
+fn suspended(party: &Member, mark: u64) -> Suspended {
+    let (under_way, untaken) = match &party.state {
+        State::InRound(active) => (RoundUnderWay::of(active, &party.ctx), None),
+        State::Untaken(untaken) => untaken.again().unzip(),
+        State::Waiting | State::Ready(_) => (None, None),
     };
-    let requested = |requested: Requested| {
-        let part = requested.part.and_then(Part::assembly);
-        (requested.name.unwrap_or_default(), part)
-    };
-    let own = Conversation {
-        newer: from.newer,
-        offer: from.offer.take(),
-        begun: from.begun,
-        requested: from.requested.take().map(requested),
-        gave: from.gave,
-        sealed: (from.sealed, from.sealed_times),
-    };
-    Connection::resumed(standing, std::mem::take(&mut from.certificates), own)
+    let (ctx, done) = (&party.ctx, party.done.as_ref());
+    let is_unkept = |name: &pb::ModelName| ctx.store.kept.as_ref() != Some(name);
+    let unkept = ctx.model.as_ref().filter(|model| is_unkept(&model.name()));
+    Suspended {
+        version: VERSION,
+        mark,
+        job: ctx.settings.job.clone(),
+        introduction: ctx.introduction.clone(),
+        standing: ctx.connection.standing().into(),
+        conversation: ctx.connection.own.clone(),
+        certificates: ctx.connection.certificates.all(),
+        receiving: ctx.connection.receiving.clone(),
+        welcome: ctx.welcome.clone(),
+        wanted: party.wish.waits,
+        wanted_tag: party.wish.tag.map(|tag| tag.number),
+        wanted_about: Tag::about_bytes(party.wish.tag),
+        pledge: party.state.ready().cloned(),
+        last_round: ctx.memory.last_round,
+        live: ctx.memory.live.clone(),
+        sent: ctx.memory.draws.latest_sent,
+        unopened: ctx.unopened,
+        done: done.map(|done| done.last.clone()),
+        farewell: done
+            .and_then(|done| done.farewell)
+            .map(|time| unix_millis_at(time, &ctx.hand)),
+        missed: party.missed.clone(),
+        held: party.held.latest.clone(),
+        // Where its result is told again, it counts as not told.
+        told: party.told.filter(|_| untaken.is_none()),
+        clipping_told: ctx.given.clipping_told,
+        model: unkept.filter(|_| untaken.is_none()).map(|model| KeptModel {
+            bytes: model.to_bytes().into(),
+            name: Some(model.name()),
+        }),
+        round: under_way,
+        untaken,
+    }
 }
 
 /// Takes the record out, where there is one.
@@ -387,16 +342,4 @@ fn take(records: &dyn Records) -> Result<Option<Vec<u8>>, JobError> {
         removed.map_err(|error| failed(records, RECORD, error))?;
     }
     Ok(sealed)
-}
-
-impl Active {
-    /// What waits for the machine.
-    fn recall(&mut self, from: RoundUnderWay, job: &Job) {
-        self.unwanted = from.unwanted;
-        self.held = from.held.map(Into::into);
-        self.update = from.update.and_then(|kept| kept.judged(job));
-        if let Some(update) = &self.update {
-            self.reported = Reported::of(job, update);
-        }
-    }
 }

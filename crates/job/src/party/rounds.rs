@@ -1,14 +1,19 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
 use blindsum_encode::{Judged, LeftoverSize};
-use blindsum_protocol::ServerRole;
+use blindsum_protocol::Tag;
 use tracing::{error, info};
 
-use super::active::Active;
+use super::active::Outcome;
+use super::done::Done;
 use super::exchange::{Absence, Told};
-use super::member::{Member, Untold, Verdict};
-use super::metrics::Reported;
+use super::held::Held;
+use super::left::{Untold, Verdict};
+use super::member::Member;
 use super::result::RoundResult;
+use super::sparse::Sparse;
+use super::states::State;
+use super::stepping::Event;
 use super::untaken::confirmed;
 use crate::error::wrong;
 use crate::orders::MAX_REASON;
@@ -37,44 +42,28 @@ fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
 
 impl Member {
     pub(super) async fn submitted(&mut self, round: u64, update: Judged) -> Result<(), JobError> {
-        let mut warnings = self.ctx.watch_metrics(round, &update);
-        let model = self
-            .active
-            .as_ref()
-            .and_then(|active| active.model.as_ref());
-        let (update, again) = self.ctx.measured_once(round, model, update);
-        warnings.extend(again);
-        let reported = self.ctx.job.as_ref().map(|job| Reported::of(job, &update));
-        let active = self.active.as_mut().filter(|active| active.number == round);
+        let active = self.state.in_round(round);
         let Some(active) = active.filter(|active| !active.has_update()) else {
-            let why = self.takes_no_update(round);
-            self.ctx
-                .tell(Told::Dropped(JobError::Submission { round, why }));
+            let why = match self.state.number() == Some(round) {
+                true => NoUpdateTaken::Submitted,
+                _ if self.sits_out == Some(round) => NoUpdateTaken::SitsOut,
+                _ if round <= self.ctx.memory.last_round => NoUpdateTaken::Over,
+                _ => NoUpdateTaken::NotBegun,
+            };
+            let error = JobError::Submission { round, why };
+            self.ctx.tell(Told::Dropped(error));
             return Ok(());
         };
-        active.reported = reported.unwrap_or_default();
-        active.warnings.extend(warnings);
-        let submitted = active.submit(&mut self.ctx, update).await;
-        self.heed(round, submitted).await
-    }
-
-    /// Why a round takes no update from the caller now.
-    fn takes_no_update(&self, round: u64) -> NoUpdateTaken {
-        match &self.active {
-            Some(active) if active.number == round => NoUpdateTaken::Submitted,
-            _ if self.sits_out == Some(round) => NoUpdateTaken::SitsOut,
-            _ if round <= self.ctx.memory.last_round => NoUpdateTaken::Over,
-            _ => NoUpdateTaken::NotBegun,
-        }
+        let model = active.model.as_ref();
+        let (update, reported, warnings) = self.ctx.reported(round, model, update);
+        active.own.reported = reported;
+        active.own.warnings.extend(warnings);
+        self.in_round(round, Event::Update(update)).await
     }
 
     /// The caller gives no update. The coordinator is told at once, so that the round goes on without this party.
     pub(super) async fn abandoned(&mut self, round: u64, why: Absence) -> Result<(), JobError> {
-        if self
-            .active
-            .as_ref()
-            .is_none_or(|active| active.number != round)
-        {
+        if self.state.number() != Some(round) {
             return Ok(());
         }
         let (code, reason) = match why {
@@ -85,91 +74,82 @@ impl Member {
             Absence::Unusable(reason) => (RoundRefusalCode::RoundRefusalInput, foreign(&reason)),
         };
         self.sits_out = Some(round);
-        let error = self.without_result(round, reason);
+        let error = self.without_result(round, reason, Verdict::Dropped);
         self.refuse(round, code, error).await
     }
 
-    /// A piece of a message of the coordinator.
-    pub(super) async fn chunk(&mut self, chunk: pb::Chunk) -> Result<(), JobError> {
-        let round = chunk.round;
-        let Some(active) = Active::of(&mut self.active, round) else {
+    /// What happens in a round, if the party is in it.
+    pub(super) async fn in_round(&mut self, round: u64, event: Event) -> Result<(), JobError> {
+        let Some(active) = self.state.in_round(round) else {
             return Ok(());
         };
-        let answered = active.chunk(&mut self.ctx, chunk).await;
-        self.heed(round, answered).await
+        let done = active.on(event, &mut self.ctx).await;
+        self.heed(round, done).await
     }
 
-    /// Another server has taken its part of an answer.
-    pub(super) fn uploaded(&mut self, round: u64, role: ServerRole) {
-        if let Some(active) = Active::of(&mut self.active, round)
-            && active.uploaded(role)
-        {
-            active.say_latest(&mut self.ctx);
+    /// The caller waits for a round with this tag; with none for any round. In a round of another tag it takes no part any
+    /// more, unless its update is in it. It hears first of a round that it has missed.
+    pub(super) async fn wants(&mut self, tag: Option<Tag>) -> Result<(), JobError> {
+        self.wish.tag = tag;
+        if let Some(tag) = tag {
+            self.leave_others(tag).await?;
         }
-    }
-
-    /// Another server will not take its part of an answer.
-    pub(super) async fn upload_refused(
-        &mut self,
-        round: u64,
-        role: ServerRole,
-        reason: &str,
-    ) -> Result<(), JobError> {
-        let Some(active) = Active::of(&mut self.active, round) else {
-            return Ok(());
-        };
-        let refused = active.upload_refused(role, reason);
-        self.heed(round, refused).await
-    }
-
-    /// The caller waits for a round, and hears first of one that it has missed.
-    pub(super) async fn want_round(&mut self) -> Result<(), JobError> {
-        if self.missed.is_some() {
-            return self.tell_missed().await;
+        match self.missed.is_some() {
+            true => self.tell_missed().await?,
+            false => {
+                self.wish.waits = true;
+                self.try_ready().await?;
+            }
         }
-        self.wanted = true;
-        self.try_ready().await
+        self.tell_passed();
+        Ok(())
+    }
+
+    async fn leave_others(&mut self, wanted: Tag) -> Result<(), JobError> {
+        match &self.state {
+            State::InRound(active) => {
+                let needs = active.needs_update() && !active.has_update();
+                if needs && !wanted.takes(active.round.tag()) {
+                    let number = active.number();
+                    return self.abandoned(number, Absence::SitsOut).await;
+                }
+            }
+            State::Ready(pledge) if !wanted.takes(pledge.tag()) => {
+                let reason = "its program waits for another tag now";
+                self.ctx.unable(pledge.ready.round, reason);
+                self.state = State::Waiting;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// The coordinator's word on the model after a round, against this party's own.
     pub(super) async fn round_done(&mut self, done: pb::RoundDone) -> Result<(), JobError> {
         let round = done.round;
-        if let Some(active) = self.active.take_if(|active| active.is_over(round)) {
+        let active = self.state.in_round(round);
+        let outcome = active.map(|active| std::mem::take(&mut active.outcome));
+        if let Some(Outcome::KeyHeld) = outcome {
             info!(party = %self.ctx.identity.name, round, "holds the key of the job");
-            drop(active);
+            self.state = State::Waiting;
             // With this key it may open what it could not open before.
             self.ctx.unopened = None;
             self.ctx.memory.live = None;
             return self.ctx.save(None).await;
         }
-        let computed = match self.active.as_mut().filter(|active| active.number == round) {
-            Some(active) => active.computed.take(),
-            None => None,
-        };
-        if self.is_told(round) {
+        if self.told == Some(round) {
             return Ok(());
         }
         // guard: who-lost-the-model-hears-that-it-counts
         if self.is_from_before(round) {
             let reason = "the model that it starts from is not in the state folder any more";
-            let code = RoundRefusalCode::RoundRefusalUnable.into();
-            self.ctx.send(pb::RoundRefused {
-                round,
-                code,
-                reason: reason.into(),
-                ..pb::RoundRefused::default()
-            });
-            return self
-                .missed(Untold {
-                    round,
-                    reason: reason.into(),
-                    verdict: Verdict::Counts,
-                })
-                .await;
+            self.ctx.unable(round, reason);
+            let untold = Untold::new(round, reason, Verdict::Counts);
+            return self.missed(untold).await;
         }
-        let Some(computed) = computed else {
+        let Some(Outcome::Computed(computed)) = outcome else {
             let reason = "it ended, and this party did not get its result".into();
-            let error = self.without_result(round, reason);
+            let error = self.without_result(round, reason, Verdict::Dropped);
             return self.drop_round(round, Some(error)).await;
         };
         // guard: campaign-announced-results
@@ -183,37 +163,36 @@ impl Member {
         }
         self.ctx.model = Some(computed.model.clone());
         // guard: campaign-told-before-it-is-confirmed
-        self.tell_result(done, computed).await
+        self.tell_result(done, *computed).await
     }
 
     pub(super) fn job_done(&mut self, done: pb::JobDone) -> Result<(), JobError> {
         let (party, job) = (&self.ctx.identity.name, &self.ctx.settings.job);
-        self.done_early = plain_text(&done.reason, MAX_REASON);
-        if !self.done_early.is_empty() {
-            info!(%party, %job, reason = %self.done_early, "the job is done early");
+        let reason = plain_text(&done.reason, MAX_REASON);
+        if !reason.is_empty() {
+            info!(%party, %job, %reason, "the job is done early");
         }
-        match self
-            .ctx
-            .given
-            .leftover
-            .as_ref()
-            .map(|it| it.with(|sparsifier| sparsifier.leftover()))
-        {
+        match self.ctx.given.sparse.as_ref().map(Sparse::size) {
             None => info!(%party, %job, "job done"),
             Some(LeftoverSize { norm, coordinates }) => info!(%party, %job, left_norm = norm,
                 left_coordinates = coordinates, "job done: what is left was not sent"),
         }
-        let name = done.model.ok_or_else(|| wrong("JobDone names no model"))?;
-        match self.ctx.comes_sealed(&name) {
+        let last = done.model.ok_or_else(|| wrong("JobDone names no model"))?;
+        match self.ctx.comes_sealed(&last) {
             // Those who could seal it leave now: nothing would ever come.
             true => {
-                self.ctx.check_not_older(&name)?;
+                self.ctx.check_not_older(&last)?;
                 self.ctx.connection.own.requested = None;
             }
-            false => drop(self.ctx.have_model(&name)?),
+            false => drop(self.ctx.have_model(&last)?),
         }
-        self.done = Some(name);
-        self.held_no_more();
+        self.done = Some(Done {
+            last,
+            reason,
+            farewell: self.done.take().and_then(|done| done.farewell),
+        });
+        // Nothing holds it any more, and nobody is told that it goes on.
+        self.held = Held::default();
         Ok(())
     }
 }

@@ -30,18 +30,29 @@ pub(crate) struct Memory {
 }
 
 /// A round under way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, prost::Message)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Live {
+    #[prost(uint64, tag = "1")]
     pub round: u64,
     /// The stage behind that of the coordinator's latest message that was heard.
+    #[prost(uint32, tag = "2")]
     pub answered: u32,
     /// When the certificates of its members were checked. Those that end while it is under way count to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[prost(uint64, optional, tag = "3")]
     pub certified: Option<UnixSeconds>,
     /// Whether it only gives parties the key of the job: no update is in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[prost(bool, tag = "4")]
     pub key_setup: bool,
+}
+
+impl Memory {
+    /// The round under way, if it has this number.
+    pub fn live_in(&mut self, round: u64) -> Option<&mut Live> {
+        self.live.as_mut().filter(|live| live.round == round)
+    }
 }
 
 impl Live {
@@ -49,9 +60,7 @@ impl Live {
     pub fn of(round: u64) -> Self {
         Self {
             round,
-            answered: 0,
-            certified: None,
-            key_setup: false,
+            ..Self::default()
         }
     }
 }

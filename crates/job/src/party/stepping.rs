@@ -1,27 +1,44 @@
-//! The steps of a round's machine, and what is done with its answers.
+//! The steps of a round's machine, and what is done with its answers. Servers other than the coordinator get their parts of
+//! an answer first. The answer itself goes out once all of them have theirs: what the coordinator has is nowhere missing then.
+
+use std::collections::BTreeSet;
 
 use blindsum_encode::Judged;
-use blindsum_protocol::{Answer, Client, Message, RoundSum};
+use blindsum_protocol::{Answer, Client, Fault, Message, RoundSum, ServerRole};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use tracing::{debug, warn};
 
-use super::active::Active;
+use super::active::{Active, Outcome};
 use super::context::Context;
+use super::exchange::Effect;
 use super::left::Left;
 use super::machine::{Step, Stepped, result};
 use super::past::PastStep;
 use super::result::RoundResult;
+use super::sparse::Sparse;
 use crate::JobError;
 use crate::connection::Say;
 use crate::error::wrong;
 use crate::pb;
 use crate::report::void_metrics;
 
+/// What happens in a round.
+pub(super) enum Event {
+    /// A piece of a message of the coordinator has come.
+    Chunk(pb::Chunk),
+    /// The caller has given its update.
+    Update(Judged),
+    /// Another server has taken its part of the latest answer.
+    Uploaded(ServerRole),
+    /// Another server will not take its part, for this reason.
+    UploadRefused(ServerRole, String),
+}
+
 impl Active {
     /// The round begins over this connection, where the coordinator has so many answers of this party.
     pub(super) async fn begun(&mut self, ctx: &mut Context, taken: u32) -> Result<(), Left> {
-        ctx.connection.own.begun = Some(self.number);
+        ctx.connection.own.begun = Some(self.number());
         let says_something = match self.client.is_some() {
             // guard: who-has-a-result-says-nothing-more
             true if self.has_result() => false,
@@ -38,8 +55,29 @@ impl Active {
         self.go_on(ctx).await
     }
 
+    /// What happens in the round.
+    pub(super) async fn on(&mut self, event: Event, ctx: &mut Context) -> Result<(), Left> {
+        match event {
+            Event::Chunk(chunk) => self.chunk(ctx, chunk).await,
+            Event::Update(update) => {
+                self.own.update = Some(update);
+                if self.client.is_none() && self.needs_update() {
+                    self.step(ctx, None).await?;
+                }
+                self.go_on(ctx).await
+            }
+            Event::Uploaded(role) => {
+                if self.uploaded(role) {
+                    self.say_latest(ctx);
+                }
+                Ok(())
+            }
+            Event::UploadRefused(role, reason) => self.upload_refused(role, &reason),
+        }
+    }
+
     /// A piece of a message of the coordinator.
-    pub(super) async fn chunk(&mut self, ctx: &mut Context, chunk: pb::Chunk) -> Result<(), Left> {
+    async fn chunk(&mut self, ctx: &mut Context, chunk: pb::Chunk) -> Result<(), Left> {
         match ctx.connection.receive(self.round.plan(), chunk)? {
             // One that came before does not take the place of the one that waits for the update.
             Some(message) if self.answers_now(&message) => {
@@ -51,18 +89,9 @@ impl Active {
         self.go_on(ctx).await
     }
 
-    /// The caller's update is there.
-    pub(super) async fn submit(&mut self, ctx: &mut Context, update: Judged) -> Result<(), Left> {
-        self.update = Some(update);
-        if self.client.is_none() && self.needs_update() {
-            self.step(ctx, None).await?;
-        }
-        self.go_on(ctx).await
-    }
-
     /// Answers the coordinator's message, once the update that it may need is there.
     async fn go_on(&mut self, ctx: &mut Context) -> Result<(), Left> {
-        let ready = self.client.is_some() && (!self.needs_update() || self.update.is_some());
+        let ready = self.client.is_some() && (!self.needs_update() || self.own.update.is_some());
         match self.held.take_if(|_| ready) {
             Some(message) => self.step(ctx, Some(message)).await,
             None => Ok(()),
@@ -91,10 +120,10 @@ impl Active {
         }
         self.timings.protect += if needed { seconds } else { 0.0 };
         self.timings.open = seconds;
-        self.clipped = stepped.clipped.or(self.clipped);
+        self.own.clipped = stepped.clipped.or(self.own.clipped);
         match stepped.answer {
             Ok(Answer::Send(message)) => {
-                ctx.tell_clipping(self.number, stepped.clipped);
+                ctx.tell_clipping(self.number(), stepped.clipped);
                 self.answer(ctx, Some(message), stepped.snapshot).await?;
                 self.begin_waiting(ctx.hand.now());
                 Ok(())
@@ -102,11 +131,11 @@ impl Active {
             Ok(Answer::Wait) => self.answer(ctx, None, stepped.snapshot).await,
             Ok(Answer::Old) => Ok(()),
             Ok(Answer::KeyHeld(_)) => {
-                self.holds_key = true;
+                self.outcome = Outcome::KeyHeld;
                 Ok(())
             }
             Ok(Answer::Done(sum)) => self.opened(ctx, sum, message.unwrap_or_default()).await,
-            Err(fault) => Err(match ctx.found_wrong(self.number, fault) {
+            Err(fault) => Err(match ctx.found_wrong(self.number(), fault) {
                 JobError::State { reason, .. } => Left::Unusable(reason),
                 error => Left::fault(error),
             }),
@@ -130,8 +159,8 @@ impl Active {
             client: self.take_client(),
             setup: self.setup(ctx),
             message,
-            update: if needed { self.update.take() } else { None },
-            leftover: ctx.given.leftover.clone(),
+            update: if needed { self.own.update.take() } else { None },
+            leftover: ctx.given.sparse.as_ref().map(Sparse::leftover).cloned(),
             state: ctx.store.state.clone(),
             rng: ChaCha20Rng::from_seed(*seed),
         };
@@ -146,17 +175,34 @@ impl Active {
         needed: bool,
     ) -> Result<(), Left> {
         let sent = stepped.sent.take().filter(|_| stepped.answer.is_ok());
-        if let Some(sent) = sent {
-            let kept = ctx.keep_sent(self.number, sent).await;
+        if let (Some(sent), Some(sparse)) = (sent, &mut ctx.given.sparse) {
+            let kept = sparse.keep(&mut ctx.store, self.number(), sent).await;
             kept.map_err(Left::failed)?;
         }
-        ctx.heed_guard(&self.guard, &stepped.answer).await?;
+        self.heed_guard(ctx, &stepped.answer).await?;
         if needed && stepped.answer.is_ok() {
-            let (model, reported) = (self.model.as_ref(), &self.reported);
-            let kept = ctx.keep_measured(self.number, model, reported).await;
+            let (model, reported) = (self.model.as_ref(), &self.own.reported);
+            let kept = ctx.keep_measured(self.number(), model, reported).await;
             kept.map_err(Left::failed)?;
         }
         Ok(())
+    }
+
+    /// Remembers the survivors for whom the machine answers, if it was asked about them in this step: before the
+    /// answer is sent. Where they break the policy, that is why there is no answer.
+    async fn heed_guard(
+        &mut self,
+        ctx: &mut Context,
+        answer: &Result<Answer, Fault>,
+    ) -> Result<(), Left> {
+        match self.guard.judged() {
+            Some(Err(broken)) => Err(Left::refused(broken.into())),
+            Some(Ok(survivors)) if answer.is_ok() => {
+                // guard: survivors-are-remembered
+                ctx.remember_sum(survivors, &self.guard.round).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The machine has the sum, which this message told: what it makes of the model, unless no honest parties have such
@@ -167,27 +213,32 @@ impl Active {
         sum: RoundSum,
         told: Message,
     ) -> Result<(), Left> {
-        let (round, number) = (self.round.clone(), self.number);
+        let (round, number) = (self.round.clone(), self.number());
         let model = self.model.clone();
         let model = model.ok_or_else(|| wrong("a result of a round without a model"))?;
         let compute = move || result(&round, &sum, &model, &told);
         let computed = ctx.hand.work(compute).await?.map_err(Left::fault)?;
-        let contributors = computed.contributors.as_deref();
-        let leftover = ctx.leftover_after(number, contributors).await?;
+        let leftover = match (&mut ctx.given.sparse, &computed.contributors) {
+            (Some(sparse), Some(counts)) => {
+                let size = sparse.size_after(&mut ctx.store, number, counts);
+                Some(size.await?)
+            }
+            _ => None,
+        };
         let name = &ctx.identity.name;
-        let exposed = self.reported.exposed(self.round.job(), name, &computed);
+        let exposed = self.own.reported.exposed(self.round.job(), name, &computed);
         // guard: a-party-hears-of-void-metrics
         let told = [exposed, void_metrics(&computed.metrics)].concat();
         for warning in &told {
             warn!(party = %name, round = number, "{warning}");
         }
-        self.computed = Some(RoundResult {
+        self.outcome = Outcome::Computed(Box::new(RoundResult {
             timings: self.timings,
-            clipped: self.clipped,
+            clipped: self.own.clipped,
             leftover,
-            warnings: [self.warnings.clone(), told].concat(),
+            warnings: [self.own.warnings.clone(), told].concat(),
             ..computed
-        });
+        }));
         Ok(())
     }
 
@@ -209,7 +260,7 @@ impl Active {
         let (Some(message), Some(stage)) = (message, self.answered()) else {
             return Ok(());
         };
-        let (party, round, bytes) = (&ctx.identity.name, self.number, message.len());
+        let (party, round, bytes) = (&ctx.identity.name, self.number(), message.len());
         debug!(%party, round, stage, bytes, "answered");
         // guard: uploads-come-before-the-answer
         if self.has_uploaded(ctx) {
@@ -219,7 +270,7 @@ impl Active {
     }
 
     /// Sends the latest answer of the machine.
-    pub(super) fn say_latest(&self, ctx: &mut Context) {
+    fn say_latest(&self, ctx: &mut Context) {
         let latest = self.client.as_ref().map(Client::latest);
         if let (Some(latest), Some(stage)) = (latest, self.answered()) {
             self.say_answer(ctx, stage, latest.clone());
@@ -228,7 +279,7 @@ impl Active {
 
     /// Sends an answer. What is not sent now is sent when the connection begins the round.
     fn say_answer(&self, ctx: &mut Context, stage: u8, message: Message) {
-        let round = self.number;
+        let round = self.number();
         // guard: nothing-before-the-round-begins
         if ctx.connection.own.begun != Some(round) {
             return;
@@ -243,5 +294,43 @@ impl Active {
             stage,
             message,
         });
+    }
+
+    /// Whether every other server has its part of the latest answer. Those that have not been given it are given it now.
+    fn has_uploaded(&mut self, ctx: &Context) -> bool {
+        if let Some(uploading) = &self.uploading {
+            return uploading.is_empty();
+        }
+        let round = self.number();
+        let parts = self.client.as_ref().map_or(&[][..], Client::parts);
+        for (role, message) in parts {
+            ctx.hand.say(Effect::Upload {
+                round,
+                role: *role,
+                message: message.clone(),
+            });
+        }
+        let uploading: BTreeSet<ServerRole> = parts.iter().map(|(role, _)| *role).collect();
+        let has_none = uploading.is_empty();
+        self.uploading = Some(uploading);
+        has_none
+    }
+
+    /// A server has taken its part; true where it is the last one. The answer goes out then.
+    fn uploaded(&mut self, role: ServerRole) -> bool {
+        let missing = self.uploading.as_mut();
+        missing.is_some_and(|missing| missing.remove(&role) && missing.is_empty())
+    }
+
+    /// A server will not take its part: the party cannot be in the sum.
+    fn upload_refused(&mut self, role: ServerRole, reason: &str) -> Result<(), Left> {
+        let missing = self.uploading.as_ref();
+        if !missing.is_some_and(|missing| missing.contains(&role)) {
+            return Ok(());
+        }
+        // guard: a-part-that-is-refused-before-the-answer-leaves-keeps-the-party-out
+        self.keeps_answer();
+        let reason = format!("the {role} refuses this party's upload: {reason}");
+        Err(Left::unable(self.number(), reason))
     }
 }

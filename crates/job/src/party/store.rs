@@ -1,14 +1,17 @@
-//! Where a party keeps what it must not forget, and what it has there.
+//! Where a party keeps what it must not forget.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use super::exchange::{Effect, Input};
 use super::state::{JobFolder, JobState};
-use crate::pb;
+use crate::machine::Hand;
 use crate::records::Records;
+use crate::{JobError, pb};
 
 /// The records of a party. Without any it forgets everything when the process ends.
 pub(super) struct Store {
+    pub hand: Hand<Input, Effect>,
     pub records: Option<Arc<dyn Records>>,
     pub folder: Option<Arc<JobFolder>>,
     /// The records of this job, once it is known.
@@ -30,14 +33,39 @@ pub(super) struct Marks {
 }
 
 impl Store {
-    pub fn new(records: Option<Arc<dyn Records>>, marks: Option<Marks>) -> Self {
+    pub fn new(
+        records: Option<Arc<dyn Records>>,
+        marks: Option<Marks>,
+        hand: Hand<Input, Effect>,
+    ) -> Self {
         Self {
+            hand,
             records,
             folder: None,
             state: None,
             snapshot: Vec::new(),
             kept: None,
             marks,
+        }
+    }
+
+    /// Does something with the records of the job, in a task; nothing where there are none.
+    pub async fn with<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&JobState) -> Result<T, JobError> + Send + 'static,
+    ) -> Result<Option<T>, JobError> {
+        let Some(state) = self.state.clone() else {
+            return Ok(None);
+        };
+        self.hand.work(move || work(&state)).await?.map(Some)
+    }
+
+    /// What is kept between rounds cannot be used.
+    pub fn unusable(&self, reason: String) -> JobError {
+        let place = self.state.as_ref().map(|state| state.place());
+        JobError::State {
+            path: place.unwrap_or_default(),
+            reason,
         }
     }
 }

@@ -8,32 +8,33 @@ use tracing::info;
 use super::exchange::Told;
 use super::member::Member;
 use super::result::RoundResult;
+use super::states::State;
+use super::suspended::RoundUnderWay;
 use super::untaken::Untaken;
 use crate::{JobError, pb};
 
 impl Member {
     /// The caller has the result of a round, or will not want it.
     pub(super) async fn takes(&mut self, round: u64) -> Result<(), JobError> {
-        if let Some(active) = self.active.as_mut().filter(|active| active.number == round) {
+        if let Some(active) = self.state.in_round(round) {
             active.unwanted = true;
         }
-        match self.is_told(round) {
+        match self.told == Some(round) {
             true => self.took().await,
             false => Ok(()),
         }
     }
 
     /// The caller has the result: the round needs nothing more.
-    pub(super) async fn took(&mut self) -> Result<(), JobError> {
-        let Some(untaken) = self.untaken.take() else {
+    async fn took(&mut self) -> Result<(), JobError> {
+        let Some(untaken) = self.state.take_result() else {
             return Ok(());
         };
         let round = untaken.round;
         // Killed after this, a party goes on in the round and comes to the same.
-        if let (Some(counts), Some(least)) = (untaken.contributors, self.ctx.least_contributors()) {
-            // guard: campaign-what-stays-closed-is-left
-            let opened = move |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
-            self.ctx.commit(round, opened).await?;
+        if let (Some(counts), Some(sparse)) = (untaken.contributors, &mut self.ctx.given.sparse) {
+            let store = &mut self.ctx.store;
+            sparse.commit_opened(store, round, counts).await?;
         }
         self.ctx.memory.live.take_if(|live| live.round == round);
         match self.ctx.hides_sum() {
@@ -60,10 +61,14 @@ impl Member {
             Some(LeftoverSize { norm, coordinates }) => info!(%party, round, survivors, model,
                 left_norm = norm, left_coordinates = coordinates, "round done"),
         }
-        let again = self.under_way().map(|under_way| (under_way, done));
-        self.untaken = Some(Untaken::new(round, &result, &self.ctx.identity.name, again));
+        let active = self.state.leave_round();
+        let under_way = active
+            .as_ref()
+            .and_then(|active| RoundUnderWay::of(active, &self.ctx));
+        let again = under_way.map(|under_way| (under_way, done));
+        let untaken = Untaken::new(round, &result, &self.ctx.identity.name, again);
+        self.state = State::Untaken(untaken);
         self.told = Some(round);
-        let active = self.active.take();
         // guard: campaign-results-are-told-once
         self.ctx.tell(Told::Ended(round, Ok(Box::new(result))));
         match active.is_some_and(|active| active.unwanted) {
