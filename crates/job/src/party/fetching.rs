@@ -3,8 +3,7 @@
 use blindsum_protocol::ModelUpdate;
 use tracing::debug;
 
-use super::context::Context;
-use super::conversation::Requested;
+use super::context::{Context, Requested};
 use super::first::check_zeros;
 use super::member::Member;
 use super::states::State;

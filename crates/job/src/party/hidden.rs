@@ -5,8 +5,7 @@ use blindsum_protocol::{FaultKind, InitialModel, Job, KeyName};
 use bytes::Bytes;
 use tracing::{debug, warn};
 
-use super::context::Context;
-use super::conversation::Requested;
+use super::context::{Context, Requested};
 use crate::connection::Say;
 use crate::error::wrong;
 use crate::pb;

@@ -6,8 +6,7 @@ use blindsum_protocol::{PartyId, Round};
 use rand_core::Rng;
 use tracing::warn;
 
-use super::active::{Active, cohort};
-use super::entering::guard_of;
+use super::active::{Active, cohort, guard_of};
 use super::left::{Ended, Left, Verdict};
 use super::member::Member;
 use super::past::Past;

@@ -6,15 +6,12 @@
 
 mod active;
 mod ahead;
-mod certifying;
 mod clipping;
 mod consent;
 mod context;
-mod conversation;
 mod done;
 mod draws;
 mod dropping;
-mod entering;
 mod event_loop;
 mod exchange;
 mod face;

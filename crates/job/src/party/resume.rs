@@ -15,11 +15,9 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use tracing::warn;
 
-use super::active::{Active, Outcome};
-use super::context::Context;
-use super::conversation::PROCESS_LEN;
+use super::active::{Active, Outcome, guard_of};
+use super::context::{Context, PROCESS_LEN};
 use super::done::Done;
-use super::entering::guard_of;
 use super::exchange::Told;
 use super::left::Left;
 use super::machine::Step;

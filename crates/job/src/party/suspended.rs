@@ -10,8 +10,7 @@ use blindsum_protocol::Job;
 use prost::{DecodeError, Message as _};
 
 use super::active::Active;
-use super::context::Context;
-use super::conversation::{Conversation, Introduction};
+use super::context::{Context, Conversation, Introduction};
 use super::left::Untold;
 use super::machine::check_update;
 use super::metrics::Metrics;
