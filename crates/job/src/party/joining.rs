@@ -117,7 +117,7 @@ impl Member {
                 "the round starts from an older model than the latest one here: the coordinator's store was restored, or it lies");
         }
         self.ctx.send(pledge.ready.clone());
-        self.state = State::Ready(pledge);
+        self.state = State::Ready(Box::new(pledge));
         Ok(())
     }
 
@@ -255,11 +255,14 @@ impl Member {
         }
         // guard: a-round-that-is-taken-up-is-not-left
         self.missed.take_if(|missed| missed.round == number);
-        active.begin_waiting(self.ctx.hand.now());
         self.state = State::InRound(Box::new(active));
         // While the caller makes its update.
         // guard: the-model-of-the-round-is-kept
         let kept = self.ctx.store.keep_model(self.ctx.model.clone()).await;
-        kept.map_err(Left::failed)
+        kept.map_err(Left::failed)?;
+        if let Some(active) = self.state.active_mut() {
+            active.begin_waiting(self.ctx.hand.now());
+        }
+        Ok(())
     }
 }

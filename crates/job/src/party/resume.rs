@@ -155,7 +155,7 @@ impl Member {
             farewell: from.farewell.map(|then| time_at(then, &ctx.hand)),
         });
         if let Some(pledge) = from.pledge.take() {
-            self.state = State::Ready(pledge);
+            self.state = State::Ready(Box::new(pledge));
         }
         ctx.unopened = from.unopened;
         (self.told, ctx.given.clipping_told) = (from.told, from.clipping_told);

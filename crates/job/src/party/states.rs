@@ -11,11 +11,11 @@ pub(super) enum State {
     #[default]
     Waiting,
     /// It has said what it is ready with: *ready*, and *opened* once its nonce was.
-    Ready(Pledge),
+    Ready(Box<Pledge>),
     /// *In a round*, until the coordinator has said what became of it: with *result* once it has the sum.
     InRound(Box<Active>),
     /// It has told its caller the result of a round, which the caller has not taken.
-    Untaken(Untaken),
+    Untaken(Box<Untaken>),
 }
 
 impl State {
@@ -77,7 +77,7 @@ impl State {
     /// Takes back what the party is ready with, if it is.
     pub fn take_ready(&mut self) -> Option<Pledge> {
         match self.take_if(|state| state.ready().is_some()) {
-            Self::Ready(pledge) => Some(pledge),
+            Self::Ready(pledge) => Some(*pledge),
             _ => None,
         }
     }
@@ -85,7 +85,7 @@ impl State {
     /// The caller takes the result, if there is one.
     pub fn take_result(&mut self) -> Option<Untaken> {
         match self.take_if(Self::is_untaken) {
-            Self::Untaken(untaken) => Some(untaken),
+            Self::Untaken(untaken) => Some(*untaken),
             _ => None,
         }
     }

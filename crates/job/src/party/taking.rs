@@ -67,7 +67,7 @@ impl Member {
             .and_then(|active| RoundUnderWay::of(active, &self.ctx));
         let again = under_way.map(|under_way| (under_way, done));
         let untaken = Untaken::new(round, &result, &self.ctx.identity.name, again);
-        self.state = State::Untaken(untaken);
+        self.state = State::Untaken(Box::new(untaken));
         self.told = Some(round);
         // guard: campaign-results-are-told-once
         self.ctx.tell(Told::Ended(round, Ok(Box::new(result))));
