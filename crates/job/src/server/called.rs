@@ -32,7 +32,7 @@ impl Lead {
             if let Some(input) = self.next_input(until).await? {
                 self.handle(input).await;
             }
-            if until.is_some_and(|until| until <= self.hand.now()) {
+            if until.is_some_and(|until| until <= self.context.now()) {
                 self.write_confirmed().await?;
             }
         }
@@ -61,8 +61,8 @@ impl Lead {
                 lost,
             }),
         };
-        self.hand.say(Effect::CallEnded { id: call.id, end });
-        self.unpublished = true;
+        self.context.say(Effect::CallEnded { id: call.id, end });
+        self.context.news();
         match halt {
             Err(halt @ (Halt::Stop | Halt::Broken(_))) => Err(halt),
             // Whether there is another one is for the host to say.
@@ -75,11 +75,11 @@ impl Lead {
         let mut lost = call.lost();
         let is_late = call
             .until
-            .is_some_and(|(until, _)| until <= self.hand.now());
+            .is_some_and(|(until, _)| until <= self.context.now());
         if call.off.is_none() && !is_late {
             return lost;
         }
-        let awaited = &self.board.status().waiting_for;
+        let awaited = &self.context.board.status().waiting_for;
         for name in &call.names {
             let why = match self.members.contains_key(name) {
                 false => "it had not come when the round ended",
@@ -97,13 +97,13 @@ impl Lead {
     /// parties open their nonces and somebody does not, the others begin anew.
     async fn run_called_rounds(&mut self) -> Result<(), Halt> {
         loop {
-            let now = self.hand.now();
+            let now = self.context.now();
             if let Some(call) = self.call_mut() {
                 call.join_until = now + seconds(call.join_within);
                 self.patience = call.join_until;
             }
-            while self.cannot_certify() && self.hand.now() < self.patience {
-                let until = self.patience.min(self.hand.now() + LIST_LOOK);
+            while self.cannot_certify() && self.context.now() < self.patience {
+                let until = self.patience.min(self.context.now() + LIST_LOOK);
                 if let Some(input) = self.next_input(Some(until)).await? {
                     self.handle(input).await;
                 }
@@ -131,14 +131,14 @@ impl Lead {
 
     /// Until everybody who was called is ready, or is not waited for.
     pub(super) async fn collect_called(&mut self, number: u64) -> Result<(), Halt> {
-        let grace = self.parts.settings.reconnect_grace;
-        let least = self.parts.job.least_roster();
+        let grace = self.context.parts.settings.reconnect_grace;
+        let least = self.context.least_roster();
         loop {
-            let now = self.hand.now();
+            let now = self.context.now();
             let Some((awaited, ready, next)) = self.awaited(now, grace) else {
                 return Ok(());
             };
-            let root = self.parts.job.spec().root();
+            let root = self.context.spec().root();
             let is_lost = |root: &str| {
                 self.call()
                     .is_some_and(|call| call.why_lost(root).is_some())
@@ -201,13 +201,13 @@ impl Lead {
 
     fn too_few(&self, left: usize, root: Option<&str>) -> String {
         let lost = in_words(&self.call().map(UnderWay::lost).unwrap_or_default());
-        match root.filter(|_| left >= self.parts.job.least_roster()) {
+        match root.filter(|_| left >= self.context.least_roster()) {
             Some(root) => {
                 format!("no round takes place without the party {root}, and it is lost: {lost}")
             }
             None => format!(
                 "{left} of its parties are left, a round of this job needs {}: {lost}",
-                self.parts.job.least_roster()
+                self.context.least_roster()
             ),
         }
     }

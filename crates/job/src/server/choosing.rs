@@ -73,14 +73,17 @@ impl Lead {
         round: u64,
         mut ready: Vec<ReadyParty>,
     ) -> Vec<ReadyParty> {
-        let (most, settings) = (self.parts.job.spec().parties as usize, self.parts.settings);
+        let (most, settings) = (
+            self.context.spec().parties as usize,
+            self.context.parts.settings,
+        );
         if ready.len() > most && settings.choice != Choice::First {
             let chosen = self.choose(&ready, most);
             let waits: Vec<Arc<str>> = ready
                 .extract_if(.., |party| !chosen.contains(&party.name))
                 .map(|party| party.name)
                 .collect();
-            info!(job = %self.name, round, choice = ?settings.choice, parties = chosen.len(),
+            info!(job = %self.context.name, round, choice = ?settings.choice, parties = chosen.len(),
                 waits = %first_few(&waits), "more parties are ready than the round takes");
         }
         let names = ready.iter().take(most).map(|party| party.name.clone());
@@ -90,16 +93,16 @@ impl Lead {
 
     /// The names of those that take part, of more than `most`.
     fn choose(&self, ready: &[ReadyParty], most: usize) -> BTreeSet<Arc<str>> {
-        let settings = self.parts.settings;
+        let settings = self.context.parts.settings;
         // The root takes part in every round.
-        let root = self.parts.job.spec().root();
+        let root = self.context.spec().root();
         let names = ready.iter().map(|party| party.name.clone());
         let (always, mut order): (Vec<_>, Vec<_>) = names.partition(|name| Some(&**name) == root);
         match settings.choice {
             Choice::First => {}
             Choice::Turns => self.turns.sort(&mut order),
             Choice::Random => {
-                let mut rng = self.hand.random();
+                let mut rng = self.context.hand.random();
                 for last in (1..order.len()).rev() {
                     let other = rng.next_u64() % (last as u64 + 1);
                     order.swap(last, other as usize);

@@ -27,9 +27,12 @@ impl Lead {
         // All are told the same, and none of it is passed on from a shelf.
         let message = messages.first().map(|(_, message)| message.head.clone());
         let told = message.clone().unwrap_or_default();
-        let has_integers = self.parts.job.spec().encoding.integer_bits().is_some();
-        let wanted = self.parts.results.is_some() || (self.is_hosted() && has_integers);
-        let finished = (self.hand).work(move || finish(&of, &model, outcome, &told, wanted));
+        let has_integers = self.context.spec().encoding.integer_bits().is_some();
+        let wanted = self.context.parts.results.is_some() || (self.is_hosted() && has_integers);
+        let finished = self
+            .context
+            .hand
+            .work(move || finish(&of, &model, outcome, &told, wanted));
         let mut finished = finished.await?.map_err(|error| match error {
             EncodeError::Model { .. } => Halt::Aborted(error.to_string()),
             other => Halt::Aborted(format!("no honest parties can have this sum: {other}")),
@@ -49,7 +52,7 @@ impl Lead {
         let Some(running) = &mut self.running else {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
-        running.finished(&finished, self.hand.unix_millis());
+        running.finished(&finished, self.context.unix_millis());
         let mut report = running.report.clone();
         let survivors = match round.kind() {
             RoundKind::KeySetup => BTreeMap::new(),
@@ -77,7 +80,7 @@ impl Lead {
         self.set_model(finished.model, finished.bytes);
         self.rounds_done += u64::from(round.kind() == RoundKind::Sum);
         self.done_here += 1;
-        self.board.count(|totals| totals.done(&report));
+        self.context.count(|totals| totals.done(&report));
         let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
         let addressed = addressed.collect();
         self.tell_end(ending, &addressed);
@@ -85,7 +88,7 @@ impl Lead {
             self.result_counts(round.number()).await;
         }
         self.end_for_servers(round.number(), "it has a result", true);
-        info!(job = %self.name, round = round.number(), survivors = report.survivors.len(),
+        info!(job = %self.context.name, round = round.number(), survivors = report.survivors.len(),
             parties = report.parties.len(), model = self.model.version(),
             ms = (report.seconds * 1000.0) as u64, "round done");
         self.call_has_sum(&report, mean, learnt);
@@ -103,12 +106,13 @@ impl Lead {
         let changed = model.version() != self.model.version();
         let model = changed.then(|| model.clone());
         let (report, ending) = (report.clone(), ending.clone());
-        self.stored(move |store, job| {
-            let ending = (!report.key_setup).then_some(&ending);
-            // guard: campaign-models-outlive-the-coordinator
-            store.end_round(job, &report, model.as_ref(), ending)
-        })
-        .await
+        self.context
+            .stored(move |store, job| {
+                let ending = (!report.key_setup).then_some(&ending);
+                // guard: campaign-models-outlive-the-coordinator
+                store.end_round(job, &report, model.as_ref(), ending)
+            })
+            .await
     }
 
     /// The round ends without a result: it is recorded, and everybody is told.
@@ -128,7 +132,7 @@ impl Lead {
         }
         report.state = RoundState::Aborted;
         report.reason = reason.into();
-        report.seconds = report.elapsed(self.hand.unix_millis());
+        report.seconds = report.elapsed(self.context.unix_millis());
         self.call_has_none(&report);
         for (_, member) in self.members.iter().filter(|(name, _)| self.is_called(name)) {
             let frame = pb::RoundAborted {
@@ -142,7 +146,8 @@ impl Lead {
         }
         self.end_for_servers(number, reason, false);
         self.publish(Some(report.clone()));
-        self.stored(move |store, job| store.end_round(job, &report, None, None))
+        self.context
+            .stored(move |store, job| store.end_round(job, &report, None, None))
             .await
     }
 }

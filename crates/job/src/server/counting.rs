@@ -18,14 +18,14 @@ impl Lead {
             Halt::Held(_) => Cause::Operator,
             Halt::Broken(_) => Cause::Broken,
         };
-        self.board.count(|totals| totals.aborted(cause, 1));
+        self.context.count(|totals| totals.aborted(cause, 1));
     }
 
     /// Messages are about to be sent.
     pub(super) fn count_down(&mut self, messages: &[(Seat, Outgoing)]) {
         let bytes = messages.iter().map(|(_, message)| message.len() as u64);
         let bytes: u64 = bytes.sum();
-        self.board.count(|totals| totals.message_bytes.1 += bytes);
+        self.context.count(|totals| totals.message_bytes.1 += bytes);
         if let Some(running) = &mut self.running {
             running.count_down(messages);
         }

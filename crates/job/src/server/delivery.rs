@@ -142,9 +142,9 @@ impl Lead {
         let Some(running) = self.running.as_mut().filter(|r| !r.is_gone(role)) else {
             return;
         };
-        tracing::warn!(job = %self.name, round, %role, %reason, "server dropped out");
+        tracing::warn!(job = %self.context.name, round, %role, %reason, "server dropped out");
         running.drop_server(role, cause, reason);
-        self.unpublished = true;
+        self.context.news();
     }
 
     /// A party loses its place in the round. It is told so at once, or at the end of the round where its
@@ -177,10 +177,10 @@ impl Lead {
         };
         let name = running.name(party).clone();
         if !running.is_gone(party) {
-            self.unpublished = true;
-            tracing::warn!(job = %self.name, round, party = %name, %reason, "dropped out");
+            self.context.news();
+            tracing::warn!(job = %self.context.name, round, party = %name, %reason, "dropped out");
             let stage = running.stage_name();
-            self.board.count(|totals| totals.party_lost(stage, cause));
+            self.context.count(|totals| totals.party_lost(stage, cause));
         }
         if running.drop_out(party, why, hears) {
             let place = running.place(party.into());

@@ -69,13 +69,13 @@ impl Lead {
         member.link.cut(last);
         match leaving.code() {
             LeavingCode::LeavingClosed | LeavingCode::LeavingStopped => {
-                info!(job = %self.name, party = %name, %reason, "leaves the job");
+                info!(job = %self.context.name, party = %name, %reason, "leaves the job");
             }
-            _ => warn!(job = %self.name, party = %name, %reason, "leaves the job"),
+            _ => warn!(job = %self.context.name, party = %name, %reason, "leaves the job"),
         }
         self.departed.insert(name, reason.clone());
         self.leave(link, &reason, false);
-        let now = self.hand.now();
+        let now = self.context.now();
         let lost = match leaving.code() {
             LeavingCode::LeavingFailed => Lost::broken(now),
             _ => Lost::left(now),

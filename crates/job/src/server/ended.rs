@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_protocol::{PartyId, RoundKind};
-use tracing::{error, warn};
+use tracing::warn;
 
 use super::beginning::Beginnings;
 use super::face::{Content, Say};
@@ -177,8 +177,8 @@ impl Lead {
             unknown: false,
         };
         member.link.frame(frame.into());
-        self.ended.settle(round, name, self.hand.now());
-        self.unpublished = true;
+        self.ended.settle(round, name, self.context.now());
+        self.context.news();
         self.leave_failed(name);
     }
 
@@ -199,6 +199,7 @@ impl Lead {
             pb::RoundKind::Sum => RoundKind::Sum,
         };
         let plan = self
+            .context
             .parts
             .job
             .plan_of(kind, ended.ending.start.roster.len());
@@ -229,9 +230,12 @@ impl Lead {
 
     /// How a round ended that is not the latest one, for a party that was in it.
     pub(super) async fn send_past(&self, name: &str, round: u64) {
-        let report = self.stored(move |store, job| store.round(job, round)).await;
+        let report = self
+            .context
+            .stored(move |store, job| store.round(job, round))
+            .await;
         let report = report.unwrap_or_else(|halt| {
-            self.not_stored("a report could not be read", halt);
+            self.context.not_stored("a report could not be read", halt);
             None
         });
         let mut frame = pb::RoundAborted {
@@ -271,7 +275,7 @@ impl Lead {
     pub(super) fn forget_hearer(&mut self, name: &str, round: u64) {
         let sum = self.ended.sum.as_ref().map(|sum| sum.ending.done.round);
         if let Some(sum) = sum.filter(|sum| *sum != round) {
-            self.ended.settle(sum, name, self.hand.now());
+            self.ended.settle(sum, name, self.context.now());
         }
     }
 
@@ -279,10 +283,10 @@ impl Lead {
     /// of each survivor is heard.
     pub(super) async fn confirmed(&mut self, name: &str, confirmed: &pb::RoundConfirmed) {
         let round = confirmed.round;
-        if !self.ended.settle(round, name, self.hand.now()) {
+        if !self.ended.settle(round, name, self.context.now()) {
             return;
         }
-        self.unpublished = true;
+        self.context.news();
         self.leave_failed(name);
         let Some(ended) = self.ended.of(round) else {
             return;
@@ -290,37 +294,27 @@ impl Lead {
         let done = &ended.ending.done;
         if done.model != confirmed.model {
             let detail = format!("{name} computes another model from the same sum");
-            self.record_event(round, "model", name, detail).await;
+            self.context
+                .record_event(round, "model", name, detail)
+                .await;
         // guard: results-are-compared-by-coordinators
         } else if done.result != confirmed.result {
             let detail = format!("{name} was told another result");
-            self.record_event(round, "result", name, detail).await;
+            self.context
+                .record_event(round, "result", name, detail)
+                .await;
         }
     }
 
     /// A survivor cannot use the result that it was told, and will not confirm it.
     pub(super) async fn result_refused(&mut self, name: &str, refused: &pb::RoundRefused) {
-        if self.ended.settle(refused.round, name, self.hand.now()) {
-            self.unpublished = true;
+        if self.ended.settle(refused.round, name, self.context.now()) {
+            self.context.news();
             self.leave_failed(name);
             let detail = format!("{name} refuses the result: {}", foreign(&refused.reason));
-            self.record_event(refused.round, "refused", name, detail)
+            self.context
+                .record_event(refused.round, "refused", name, detail)
                 .await;
-        }
-    }
-
-    async fn record_event(&self, round: u64, kind: &'static str, name: &str, detail: String) {
-        error!(job = %self.name, party = %name, round, "{detail}");
-        let stored = self.stored(move |store, job| store.event(job, round, kind, &detail));
-        if let Err(halt) = stored.await {
-            self.not_stored("an event could not be stored", halt);
-        }
-    }
-
-    /// The store does not do its work where the job can go on without it.
-    pub(super) fn not_stored(&self, what: &str, halt: Halt) {
-        if let Halt::Broken(error) = halt {
-            error!(job = %self.name, %error, "{what}");
         }
     }
 
@@ -332,18 +326,20 @@ impl Lead {
             return Ok(());
         };
         let round = sum.ending.done.round;
-        self.stored(move |store, job| store.confirm(job, round, &names))
+        self.context
+            .stored(move |store, job| store.confirm(job, round, &names))
             .await
     }
 
     /// The last act of a job.
     pub(super) async fn close_ended(&mut self) {
         if let Err(halt) = self.write_confirmed().await {
-            self.not_stored("confirmations could not be stored", halt);
+            self.context
+                .not_stored("confirmations could not be stored", halt);
         }
         let missing = self.ended.unconfirmed();
         if !missing.is_empty() {
-            warn!(job = %self.name, parties = ?missing, "have not confirmed the latest result");
+            warn!(job = %self.context.name, parties = ?missing, "have not confirmed the latest result");
         }
     }
 }

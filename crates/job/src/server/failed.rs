@@ -131,21 +131,22 @@ impl Lead {
     /// A party is let in over this connection: it is a member, with a lease of its own.
     pub(super) fn grant(&self, link: &Link) {
         let (name, traffic) = (link.peer.name.clone(), link.peer.traffic.clone());
-        self.hand.say(Effect::Lease(Lease::Grant { name, traffic }));
+        self.context
+            .say(Effect::Lease(Lease::Grant { name, traffic }));
     }
 
     /// A party is no member any more, by its own will or the job's.
     pub(super) fn release(&self, name: &Arc<str>) {
         let name = name.clone();
-        self.hand.say(Effect::Lease(Lease::Release { name }));
+        self.context.say(Effect::Lease(Lease::Release { name }));
     }
 
     /// A party has failed: its connection ends, and the round under way does without it. Should it live after all, it
     /// connects again.
     pub(super) fn lease_lost(&mut self, name: &Arc<str>) {
-        let now = self.hand.now();
-        warn!(job = %self.name, party = %name, "failed: {FAILED}");
-        self.board.count(|totals| totals.leases_expired += 1);
+        let now = self.context.now();
+        warn!(job = %self.context.name, party = %name, "failed: {FAILED}");
+        self.context.count(|totals| totals.leases_expired += 1);
         if let Some(member) = self.members.get(name) {
             let link = member.link.id;
             let last = Refused::new(RefusalCode::RefusalTooSlow, FAILED);

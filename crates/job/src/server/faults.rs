@@ -23,7 +23,7 @@ impl Lead {
         fault: &Fault,
     ) {
         let class = fault.kind.class();
-        self.board.count(|totals| totals.fault(class));
+        self.context.count(|totals| totals.fault(class));
         let what = match &mut self.running {
             None => fault.kind.to_string(),
             Some(running) => {
@@ -33,15 +33,16 @@ impl Lead {
             }
         };
         if let Some(evidence) = fault.evidence.clone() {
-            self.keep_fault(ShownFault {
-                round: number,
-                culprit: name.into(),
-                accuser: None,
-                what: what.clone(),
-                evidence,
-                times: 1,
-            })
-            .await;
+            self.context
+                .keep_fault(ShownFault {
+                    round: number,
+                    culprit: name.into(),
+                    accuser: None,
+                    what: what.clone(),
+                    evidence,
+                    times: 1,
+                })
+                .await;
         }
         let party = match seat {
             Seat::Party(party) => party,
@@ -72,19 +73,21 @@ impl Lead {
                 continue;
             };
             let (name, what) = (running.name(party).clone(), running.told(&fault.kind));
-            self.board.count(|totals| totals.fault(fault.kind.class()));
+            self.context
+                .count(|totals| totals.fault(fault.kind.class()));
             running.add_fault(format!("{name}: {what}"));
             // guard: what-shows-a-lie-is-kept
             if let Some(evidence) = fault.evidence.clone() {
-                self.keep_fault(ShownFault {
-                    round: number,
-                    culprit: name.to_string(),
-                    accuser: None,
-                    what,
-                    evidence,
-                    times: 1,
-                })
-                .await;
+                self.context
+                    .keep_fault(ShownFault {
+                        round: number,
+                        culprit: name.to_string(),
+                        accuser: None,
+                        what,
+                        evidence,
+                        times: 1,
+                    })
+                    .await;
             }
         }
         self.note_liars(faults);
@@ -111,7 +114,8 @@ impl Lead {
         let text = too_few(running, fault).unwrap_or_else(|| running.told(fault));
         if let Culprit::Party(_) = fault.culprit {
             running.add_fault(text.clone());
-            self.board.count(|totals| totals.fault(fault.kind.class()));
+            self.context
+                .count(|totals| totals.fault(fault.kind.class()));
         }
         self.note_liars(std::slice::from_ref(fault));
         Halt::Aborted(text)
@@ -135,28 +139,21 @@ impl Lead {
         }
         let what = foreign(&refusal.reason);
         running.add_fault(format!("{by} accuses {about}: {what}"));
-        self.board.count(|totals| totals.accusations += 1);
+        self.context.count(|totals| totals.accusations += 1);
         if let Some(liar) = self.conduct.accused(by, &about, self.begun) {
-            warn!(job = %self.name, round = number, party = %liar,
+            warn!(job = %self.context.name, round = number, party = %liar,
                 "shown to lie by what others say, or by what it says of others");
         }
-        self.keep_fault(ShownFault {
-            round: number,
-            culprit: about.to_string(),
-            accuser: Some(by.to_string()),
-            what,
-            evidence: Evidence::of(&refusal.evidence),
-            times: 1,
-        })
-        .await;
-    }
-
-    /// Writes down what somebody did wrong. The round goes on where that cannot be.
-    async fn keep_fault(&self, fault: ShownFault) {
-        let stored = self.stored(move |store, job| store.fault(job, &fault));
-        if let Err(halt) = stored.await {
-            self.not_stored("a fault could not be stored", halt);
-        }
+        self.context
+            .keep_fault(ShownFault {
+                round: number,
+                culprit: about.to_string(),
+                accuser: Some(by.to_string()),
+                what,
+                evidence: Evidence::of(&refusal.evidence),
+                times: 1,
+            })
+            .await;
     }
 }
 

@@ -85,7 +85,7 @@ impl Lead {
 
     /// Whether a frame about this version of the model is one about the first model from a party.
     pub(super) fn is_of_first(&self, version: u64) -> bool {
-        version == 0 && self.parts.job.spec().initial == InitialModel::FirstParty
+        version == 0 && self.context.spec().initial == InitialModel::FirstParty
     }
 
     /// Until the first model is here. The parties that can give one are asked one after the other.
@@ -102,7 +102,7 @@ impl Lead {
                 // Patience is for somebody to come. Who is here and was never asked is asked first.
                 let is_new = |name: &Arc<str>| !self.first.failed_before(name);
                 // guard: who-can-give-is-asked-beyond-patience
-                if self.hand.now() >= self.patience && !giver.as_ref().is_some_and(is_new) {
+                if self.context.now() >= self.patience && !giver.as_ref().is_some_and(is_new) {
                     return Err(Halt::Ended(self.lacks_first()));
                 }
                 self.ask_for_first(giver);
@@ -152,7 +152,7 @@ impl Lead {
     /// How long one party has to give its model, which it may load only now: no longer than for an update, and short enough
     /// for others to be asked while the job has patience.
     fn giving_time(&self) -> Duration {
-        let patience = self.parts.settings.patience / GIVERS_IN_PATIENCE;
+        let patience = self.context.parts.settings.patience / GIVERS_IN_PATIENCE;
         // guard: giving-takes-a-part-of-patience
         seconds(self.operator.terms.input_deadline).min(patience)
     }
@@ -163,10 +163,10 @@ impl Lead {
         let Some((name, member)) = member else {
             return self.publish(None);
         };
-        info!(job = %self.name, party = %name, "asked for the first model");
+        info!(job = %self.context.name, party = %name, "asked for the first model");
         member.link.frame(pb::ModelWanted { version: 0 }.into());
         let name = name.clone();
-        let whole_until = self.hand.now() + self.giving_time();
+        let whole_until = self.context.now() + self.giving_time();
         self.first.ever_asked.insert(name.clone());
         self.first.asked_here.insert(name.clone());
         self.first.asked = Some(Asked {
@@ -180,12 +180,12 @@ impl Lead {
 
     /// Gives up on a party that does not go on with its model.
     fn heed_giver(&mut self) {
-        let now = self.hand.now();
+        let now = self.context.now();
         // guard: a-whole-first-model-has-a-time
         let late = |asked: &mut Asked| asked.next_until.min(asked.whole_until) <= now;
         if let Some(asked) = self.first.asked.take_if(late) {
             let reason = "it did not send its model in time";
-            warn!(job = %self.name, party = %asked.name, reason, "the first model did not come");
+            warn!(job = %self.context.name, party = %asked.name, reason, "the first model did not come");
             self.first.failed(asked.name, reason);
         }
     }
@@ -210,7 +210,7 @@ impl Lead {
             None if chunk.total != expected => Err(format!(
                 "its model has {} bytes, one of dim = {} has {expected}",
                 chunk.total,
-                self.parts.job.spec().dim
+                self.context.spec().dim
             )),
             None => Assembly::begin(chunk.total, expected).map_err(|error| error.to_string()),
         };
@@ -221,7 +221,7 @@ impl Lead {
         match pushed {
             Ok(Pushed::Part(assembly)) => {
                 // guard: each-piece-of-a-first-model-has-a-time
-                let next_until = self.hand.now() + self.parts.settings.chunk_timeout;
+                let next_until = self.context.now() + self.context.parts.settings.chunk_timeout;
                 self.first.asked = Some(Asked {
                     assembly: Some(assembly),
                     next_until,
@@ -235,7 +235,7 @@ impl Lead {
 
     /// Bytes of the values of a model.
     fn first_len(&self) -> u64 {
-        let job = &self.parts.job;
+        let job = self.context.job();
         let of_one = job.encoding().precision().bytes() as u64;
         job.spec().dim.saturating_mul(of_one)
     }
@@ -254,7 +254,7 @@ impl Lead {
 
     /// What a party gave is no model of the job.
     fn refuse_first(&mut self, name: &Arc<str>, reason: &str) {
-        warn!(job = %self.name, party = %name, %reason, "its first model was refused");
+        warn!(job = %self.context.name, party = %name, %reason, "its first model was refused");
         self.first.failed(name.clone(), reason);
         self.first.barred.insert(name.clone());
         self.refuse(name, &format!("first model: {reason}"));
@@ -266,20 +266,20 @@ impl Lead {
         let was_asked = |asked: &mut Asked| asked.name == *name;
         if self.first.asked.take_if(was_asked).is_some() {
             let reason = "its connection ended before its model was here";
-            warn!(job = %self.name, party = %name, reason, "the first model did not come");
+            warn!(job = %self.context.name, party = %name, reason, "the first model did not come");
             self.first.failed(name.clone(), reason);
         }
     }
 
     /// Checks what a party gave, and begins with it.
     async fn take_first(&mut self, name: Arc<str>, bytes: Bytes) -> Result<(), Halt> {
-        let job = self.parts.job.clone();
+        let job = self.context.job().clone();
         let read = move || {
             let model = Model::first_from_bytes(&job, &bytes)?;
             let bytes = model.to_bytes();
             Ok::<_, String>((model, bytes))
         };
-        let (model, bytes) = match self.hand.work(read).await? {
+        let (model, bytes) = match self.context.hand.work(read).await? {
             Ok(read) => read,
             Err(reason) => {
                 self.refuse_first(&name, &reason);
@@ -292,8 +292,8 @@ impl Lead {
             store.first_model(job, &first, &from)?;
             store.event(job, 0, EVENT, &detail)
         };
-        self.stored(store).await?;
-        info!(job = %self.name, party = %name, %hash, "the first model is from this party");
+        self.context.stored(store).await?;
+        info!(job = %self.context.name, party = %name, %hash, "the first model is from this party");
         self.first = FirstModel::stored(name.to_string());
         self.set_model(model, bytes);
         self.publish(None);
@@ -306,14 +306,14 @@ impl Lead {
             let store = move |store: &dyn crate::store::Store, job: &str| {
                 store.event(job, 0, EVENT, &detail)
             };
-            self.stored(store).await?;
+            self.context.stored(store).await?;
         }
         Ok(())
     }
 
     /// What the job waits for before round 1; empty where it does not wait for the first model.
     pub(super) fn first_warning(&self) -> String {
-        let enough = self.members.len() >= self.parts.job.least_roster();
+        let enough = self.members.len() >= self.context.least_roster();
         if !self.awaits_first() || self.state != JobState::Running || !enough {
             return String::new();
         }

@@ -113,7 +113,7 @@ impl Lead {
         round: u64,
         ready: Vec<ReadyParty>,
     ) -> (RoundKind, Vec<ReadyParty>) {
-        if !self.parts.job.hides_sum() {
+        if !self.context.job().hides_sum() {
             return (RoundKind::Sum, ready);
         }
         let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
@@ -125,7 +125,7 @@ impl Lead {
         let Some((key, holders)) = most else {
             return (RoundKind::KeySetup, ready);
         };
-        let enough = self.after_key_setup && holders >= self.parts.job.least_roster();
+        let enough = self.after_key_setup && holders >= self.context.least_roster();
         let key = key.to_vec();
         let lacks_key = ready.iter().any(|party| party.key_id != key);
         if lacks_key && !enough {
@@ -174,7 +174,7 @@ impl Lead {
                  the wrong one",
                 foreign(&sealers.join(", "))
             );
-            warn!(job = %self.name, party = %name, %reason, "refused");
+            warn!(job = %self.context.name, party = %name, %reason, "refused");
             let refusal = pb::Refused::new(RefusalCode::RefusalNoModel, reason);
             self.expel(&name, refusal);
         }
@@ -212,7 +212,7 @@ impl Lead {
         // guard: rubbish-is-not-passed-on
         unopened.insert(sealer.clone());
         if sealed.complaints.insert((name.clone(), sealer.clone())) {
-            warn!(job = %self.name, party = %sealer, to = %name, version,
+            warn!(job = %self.context.name, party = %sealer, to = %name, version,
                 "the model that it sealed was not opened");
             sealed.failed(sealer.clone());
         }
@@ -242,7 +242,7 @@ impl Lead {
             Some(_) => return,
         }
         let version = self.model.version();
-        debug!(job = %self.name, party = %name, version, "asked for the model");
+        debug!(job = %self.context.name, party = %name, version, "asked for the model");
         if let Some(member) = self.members.get(&name) {
             let frame = pb::ModelWanted { version };
             member.link.frame(frame.into());
@@ -253,12 +253,12 @@ impl Lead {
     /// Asks another party if one has begun to send the model and does not go on. Gives the time by which the next piece
     /// must come.
     pub(super) fn heed_sealer(&mut self) -> Option<Time> {
-        let now = self.hand.now();
+        let now = self.context.now();
         // guard: pieces-of-a-model-in-time
         let stalls = |part: &Part| part.next_until <= now;
         let asked = &mut self.sealed_model.asked;
         if let Some((name, _)) = asked.take_if(|(_, part)| part.as_ref().is_some_and(stalls)) {
-            warn!(job = %self.name, party = %name, "it stopped in the middle of sending the model");
+            warn!(job = %self.context.name, party = %name, "it stopped in the middle of sending the model");
             self.sealed_model.failed(name);
             self.ask_for_model();
         }
@@ -287,7 +287,7 @@ impl Lead {
             self.sealed_model.asked = Some((of, None));
             return;
         }
-        let job = &self.parts.job;
+        let job = self.context.job();
         let limit = sealed_len(model_len(job, self.model.name().dim));
         let pushed = match part {
             Some(part) => Ok(part.assembly),
@@ -296,7 +296,7 @@ impl Lead {
         .and_then(|assembly| assembly.push(chunk.offset, chunk.total, chunk.data));
         match pushed {
             Ok(Pushed::Part(assembly)) => {
-                let next_until = self.hand.now() + self.parts.settings.chunk_timeout;
+                let next_until = self.context.now() + self.context.parts.settings.chunk_timeout;
                 let part = Part {
                     assembly,
                     next_until,
@@ -331,7 +331,7 @@ impl Lead {
     fn send_sealed_model(&self, name: &str, values: Bytes) {
         let version = self.model.version();
         let bytes = values.len();
-        info!(job = %self.name, party = %name, version, bytes, "sealed model passed on");
+        info!(job = %self.context.name, party = %name, version, bytes, "sealed model passed on");
         if let Some(member) = self.members.get(name) {
             member.link.say(Say::Model { version, values });
         }

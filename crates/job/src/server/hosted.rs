@@ -107,13 +107,13 @@ impl Lead {
     pub(super) fn called(&mut self, id: CallId, call: Call) {
         let taken = self.take_call(id, call);
         if let Err(error) = &taken {
-            warn!(job = %self.name, %error, "call refused");
+            warn!(job = %self.context.name, %error, "call refused");
         }
-        self.hand.say(Effect::Called { id, taken });
+        self.context.say(Effect::Called { id, taken });
     }
 
     fn take_call(&mut self, id: CallId, call: Call) -> Result<(), CallError> {
-        let job = || self.name.clone();
+        let job = || self.context.name.clone();
         let Some(hosted) = &self.hosted else {
             return Err(CallError::NotHosted { job: job() });
         };
@@ -136,7 +136,7 @@ impl Lead {
         if !why.is_empty() {
             return Err(CallError::Held { job, why });
         }
-        let model = call.check(&self.parts.job, &self.model)?;
+        let model = call.check(self.context.job(), &self.model)?;
         if let Some(model) = model {
             let bytes = model.to_bytes();
             self.set_model(model, bytes);
@@ -145,11 +145,11 @@ impl Lead {
                 .values_mut()
                 .for_each(|member| member.model_sent = None);
         }
-        let now = self.hand.now();
+        let now = self.context.now();
         let join_within = call
             .join_within
             .unwrap_or(self.operator.terms.join_deadline);
-        info!(job = %self.name, tag = call.tag, parties = call.parties.len(), "round called");
+        info!(job = %self.context.name, tag = call.tag, parties = call.parties.len(), "round called");
         let under_way = UnderWay {
             id,
             tag: call.named_tag(),
@@ -193,7 +193,7 @@ impl Lead {
             let round = joining.number;
             self.tell_dropped(round, name, &reason);
         }
-        let now = self.hand.now();
+        let now = self.context.now();
         self.give_up(name, Lost::reported(now));
     }
 
@@ -218,7 +218,7 @@ impl Lead {
         if let Some(reason) = &call.off {
             return Err(Halt::Aborted(reason.clone()));
         }
-        match call.until.filter(|(until, _)| *until <= self.hand.now()) {
+        match call.until.filter(|(until, _)| *until <= self.context.now()) {
             Some((_, within)) => Err(Halt::Aborted(format!(
                 "the host gave the round {within} s, and it had not ended: give it a later deadline, or call it again"
             ))),
@@ -271,7 +271,7 @@ impl Lead {
 
     /// The connection of a party has ended.
     pub(super) fn call_left(&mut self, name: &Arc<str>) {
-        let (now, is_offered) = (self.hand.now(), self.joining.is_some());
+        let (now, is_offered) = (self.context.now(), self.joining.is_some());
         if let Some(call) = self
             .call_mut()
             .filter(|call| is_offered && call.came.contains(name))

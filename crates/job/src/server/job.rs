@@ -1,7 +1,6 @@
 //! The course of a job: it waits for parties, runs rounds (`round.rs`), and ends.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use blindsum_protocol::{Round, Seat, ServerIndex};
 use bytes::Bytes;
@@ -15,11 +14,7 @@ use crate::machine::Time;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, RefusalCode};
 use crate::report::{JobState, JobStatus, RoundReport};
-use crate::store::Store;
-use crate::{JobError, Model, StoreError, hex};
-
-/// Time between two tellings of who is here and how a stage goes on: each is as long as the roster.
-const PROGRESS_EVERY: Duration = Duration::from_millis(50);
+use crate::{JobError, Model, hex};
 
 /// What concerns the round that is offered or under way.
 pub(super) enum Event {
@@ -62,7 +57,7 @@ impl Lead {
             let last = pb::Refused::new(RefusalCode::RefusalStopping, reason);
             member.link.close(last);
         }
-        self.hand.say(Effect::Over(result));
+        self.context.say(Effect::Over(result));
     }
 
     /// Runs the job until the coordinator stops, or until it has failed or cannot go on.
@@ -75,12 +70,12 @@ impl Lead {
             | Halt::Held(reason)
             | Halt::Unopened(reason)
             | Halt::Ended(reason) => JobError::JobFailed {
-                job: self.name.clone(),
+                job: self.context.name.clone(),
                 reason,
             },
             Halt::Broken(error) => error,
         };
-        error!(job = %self.name, %error, "the job cannot go on");
+        error!(job = %self.context.name, %error, "the job cannot go on");
         // What a disk or this process cannot do now ends the coordinator and not the job.
         self.is_broken = !matches!(error, JobError::JobFailed { .. });
         self.fail(error.to_string()).await;
@@ -108,7 +103,7 @@ impl Lead {
                     Err(halt) => return halt,
                 }
             }
-            self.patience = self.hand.now() + self.parts.settings.patience;
+            self.patience = self.context.now() + self.context.parts.settings.patience;
             let halt = match self.wait_for_parties().await {
                 Ok(()) => self.first_model().await,
                 Err(halt) => Err(halt),
@@ -120,7 +115,7 @@ impl Lead {
             let goes_on = match halt {
                 Ok(()) => {
                     self.trouble = Trouble::default();
-                    self.board.count(|totals| totals.failed_in_row = 0);
+                    self.context.count(|totals| totals.failed_in_row = 0);
                     Ok(())
                 }
                 Err(halt) => self.without_result(halt).await,
@@ -134,7 +129,7 @@ impl Lead {
     /// Why a party takes no part in a round. There is none without the root, whatever it did before.
     pub(super) fn sits_out(&self, name: &str, round: u64) -> Option<String> {
         // guard: no-round-without-the-root
-        match self.parts.job.spec().root() == Some(name) {
+        match self.context.spec().root() == Some(name) {
             true => None,
             false => self.conduct.sits_out(name, round),
         }
@@ -143,17 +138,17 @@ impl Lead {
     /// Until enough parties are connected for a round, and can be certified. While the revocation list is out of
     /// date, or a clock is wrong, nobody can come, and patience does not run out.
     async fn wait_for_parties(&mut self) -> Result<(), Halt> {
-        let need = self.parts.job.least_roster();
+        let need = self.context.least_roster();
         while self.members.len() < need || !self.has_needed() || self.cannot_certify() {
             if self.cannot_certify() {
-                self.patience = self.hand.now() + self.parts.settings.patience;
-            } else if self.hand.now() >= self.patience {
+                self.patience = self.context.now() + self.context.parts.settings.patience;
+            } else if self.context.now() >= self.patience {
                 return Err(match self.members.len() < need {
                     true => self.out_of_patience("connected", self.members.len()),
                     false => Halt::Ended(self.lacks_needed()),
                 });
             }
-            let until = self.patience.min(self.hand.now() + LIST_LOOK);
+            let until = self.patience.min(self.context.now() + LIST_LOOK);
             if let Some(input) = self.next_input(Some(until)).await? {
                 self.handle(input).await;
                 self.may_begin()?;
@@ -183,7 +178,7 @@ impl Lead {
     pub(super) fn watch_bounds(&mut self, round: &Round) {
         let warnings = self.falling.observe(round);
         for warning in &warnings {
-            warn!(job = %self.name, round = round.number(), "{warning}");
+            warn!(job = %self.context.name, round = round.number(), "{warning}");
         }
         if !warnings.is_empty() {
             self.bounds_warning = warnings.join("; ");
@@ -194,13 +189,13 @@ impl Lead {
 
     /// Whether there are enough parties for a round, and servers or the root are missing.
     fn lacks_only_needed(&self) -> bool {
-        let enough = self.members.len() >= self.parts.job.least_roster();
+        let enough = self.members.len() >= self.context.least_roster();
         enough && !self.has_needed() && self.state == JobState::Running
     }
 
     pub(super) fn lacks_needed(&self) -> String {
         let missing = self.missing_needed();
-        if let (true, Some(root)) = (missing.is_empty(), self.parts.job.spec().root()) {
+        if let (true, Some(root)) = (missing.is_empty(), self.context.spec().root()) {
             return format!(
                 "no round begins without the party {root}: it is connected, but not ready"
             );
@@ -214,8 +209,8 @@ impl Lead {
         }
         Halt::Ended(format!(
             "{have} parties were {what} within {} s, {} are needed",
-            self.parts.settings.patience.as_secs_f64(),
-            self.parts.job.least_roster()
+            self.context.parts.settings.patience.as_secs_f64(),
+            self.context.least_roster()
         ))
     }
 
@@ -225,11 +220,12 @@ impl Lead {
         let early = (!self.operator.is_over(rounds)).then(|| self.ended_by_metric());
         let reason = early.flatten().unwrap_or_default();
         match reason.is_empty() {
-            true => info!(job = %self.name, rounds, model, "job done"),
-            false => info!(job = %self.name, rounds, model, %reason, "job done early"),
+            true => info!(job = %self.context.name, rounds, model, "job done"),
+            false => info!(job = %self.context.name, rounds, model, %reason, "job done early"),
         }
         let told = reason.clone();
-        self.stored(move |store, job| store.set_job_state(job, JobState::Done, &told))
+        self.context
+            .stored(move |store, job| store.set_job_state(job, JobState::Done, &told))
             .await?;
         (self.state, self.reason) = (JobState::Done, reason);
         for member in self.members.values() {
@@ -243,10 +239,12 @@ impl Lead {
     async fn fail(&mut self, reason: String) {
         if !self.is_broken {
             let told = reason.clone();
-            let stored =
-                self.stored(move |store, job| store.set_job_state(job, JobState::Failed, &told));
+            let stored = self
+                .context
+                .stored(move |store, job| store.set_job_state(job, JobState::Failed, &told));
             if let Err(halt) = stored.await {
-                self.not_stored("the job's end could not be stored", halt);
+                self.context
+                    .not_stored("the job's end could not be stored", halt);
             }
         }
         self.state = match self.is_broken {
@@ -278,7 +276,7 @@ impl Lead {
             let times = [deadline, progress, look, sealer, drained, called];
             let until = times.into_iter().flatten().min();
             let input = self.input_until(until).await?;
-            if input.is_some() || deadline.is_some_and(|deadline| deadline <= self.hand.now()) {
+            if input.is_some() || deadline.is_some_and(|deadline| deadline <= self.context.now()) {
                 return Ok(input);
             }
         }
@@ -290,7 +288,7 @@ impl Lead {
             return Err(Halt::Stop);
         }
         self.call_goes_on()?;
-        match self.hand.next(deadline).await {
+        match self.context.hand.next(deadline).await {
             Some(Input::Stop) => {
                 self.stopping = true;
                 Err(Halt::Stop)
@@ -371,9 +369,9 @@ impl Lead {
             }
             Input::Settings(settings) => {
                 // A wait that is under way began this long before its patience is over.
-                let before = self.parts.settings.patience;
+                let before = self.context.parts.settings.patience;
                 self.patience = self.patience.moved(before, settings.patience);
-                self.parts.settings = settings;
+                self.context.parts.settings = settings;
                 None
             }
             Input::Stop => None,
@@ -416,38 +414,23 @@ impl Lead {
         self.sealed_model.outdated(is_new);
     }
 
-    /// Calls the store, which waits for a disk.
-    pub(super) async fn stored<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&dyn Store, &str) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, Halt> {
-        let (store, name) = (self.parts.store.clone(), self.name.clone());
-        let called = self.hand.work(move || call(&*store, &name)).await;
-        Ok(called??)
-    }
-
     /// Tells the watchers what has changed, not more often than they can look; gives the time of the next
     /// telling, where there is something to tell.
     fn publish_progress(&mut self) -> Option<Time> {
-        if !self.unpublished {
-            return None;
-        }
-        let next = self.published.map(|published| published + PROGRESS_EVERY);
-        if let Some(next) = next.filter(|next| self.hand.now() < *next) {
-            return Some(next);
+        if let Err(next) = self.context.board.is_due(self.context.now()) {
+            return next;
         }
         self.publish(self.running.as_ref().map(|running| running.report.clone()));
-        (self.published, self.unpublished) = (Some(self.hand.now()), false);
         None
     }
 
     /// Tells the watchers where the job stands.
     pub(super) fn publish(&self, latest: Option<RoundReport>) {
-        let (before, warning) = (self.board.status(), self.warned());
+        let (before, warning) = (self.context.board.status(), self.warned());
         let ready = self.ready_now();
-        self.board.count(|totals| totals.ready = ready);
+        self.context.count(|totals| totals.ready = ready);
         if self.lacks_only_needed() && warning != before.warning {
-            warn!(job = %self.name, "{warning}");
+            warn!(job = %self.context.name, "{warning}");
         }
         let waiting_for = match (&self.joining, &self.running) {
             (Some(joining), _) => {
@@ -458,7 +441,7 @@ impl Lead {
             (None, Some(running)) => running.waiting_for(),
             (None, None) => self.not_opened(),
         };
-        self.board.set_status(JobStatus {
+        self.context.board.set_status(JobStatus {
             job: before.job.clone(),
             state: self.state,
             reason: self.reason.clone(),
@@ -481,7 +464,7 @@ impl Lead {
             round: latest.or_else(|| before.round.clone()),
             held: self.operator.held(),
             ready: self.ready_parties(),
-            banned: self.operator.banned(self.hand.unix_millis()),
+            banned: self.operator.banned(self.context.unix_millis()),
         });
     }
 }

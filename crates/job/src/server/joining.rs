@@ -122,7 +122,7 @@ impl Lead {
             let offer = self.offer(number);
             member.link.frame(offer.into());
         }
-        info!(job = %self.name, round = number, connected = self.members.len(), "round offered");
+        info!(job = %self.context.name, round = number, connected = self.members.len(), "round offered");
         self.publish(Some(report.clone()));
         let collected = loop {
             let collected = match self.is_hosted() {
@@ -144,7 +144,7 @@ impl Lead {
         let roster = self.certify(number, ready)?;
         report.parties = roster.members().iter().map(|m| m.name.clone()).collect();
         let aborted = |fault: Fault| Halt::Aborted(fault.kind.to_string());
-        let job = self.parts.job.clone();
+        let job = self.context.job().clone();
         let round = match kind {
             RoundKind::KeySetup => {
                 let round = Round::key_setup(job, number, Arc::new(roster));
@@ -180,7 +180,7 @@ impl Lead {
             self.conduct.was_late(&name, lacks_model);
         }
         // guard: sentences-in-rounds-begun-here
-        let (begun, least) = (self.begun, self.parts.job.least_roster());
+        let (begun, least) = (self.begun, self.context.least_roster());
         let ready = joining.ready.into_values();
         let (mut out, mut wanted): (Vec<_>, Vec<_>) =
             // guard: campaign-who-lies-sits-out
@@ -232,13 +232,13 @@ impl Lead {
     /// not enough can be, or where it takes too long.
     async fn collect_ready(&mut self, number: u64) -> Result<(), Halt> {
         let (least, most) = (
-            self.parts.job.least_roster(),
-            self.parts.job.spec().parties as usize,
+            self.context.least_roster(),
+            self.context.spec().parties as usize,
         );
-        let deadline = self.hand.now() + seconds(self.operator.terms.join_deadline);
-        let grace = self.parts.settings.reconnect_grace;
+        let deadline = self.context.now() + seconds(self.operator.terms.join_deadline);
+        let grace = self.context.parts.settings.reconnect_grace;
         loop {
-            let now = self.hand.now();
+            let now = self.context.now();
             let Some(joining) = &self.joining else {
                 return Ok(());
             };
@@ -253,10 +253,10 @@ impl Lead {
                 false => all - out,
             };
             // Nothing begins without the other servers and the root, which may have gone since the round was offered.
-            let root = self.parts.job.spec().root();
+            let root = self.context.spec().root();
             let has_needed = self.has_needed() && root.is_none_or(|root| joining.has(root));
             // A choice is one of all that are here.
-            let is_full = ready >= most && self.parts.settings.choice == Choice::First;
+            let is_full = ready >= most && self.context.parts.settings.choice == Choice::First;
             if has_needed && (is_full || (ready >= least && now >= deadline)) {
                 return Ok(());
             }
@@ -319,7 +319,7 @@ impl Lead {
                 if let Some(joining) = &mut self.joining {
                     // guard: a-refusal-is-one-line
                     if joining.told.insert(name.clone()) {
-                        warn!(job = %self.name, round = number, party = %name, %reason, "round refused");
+                        warn!(job = %self.context.name, round = number, party = %name, %reason, "round refused");
                     }
                     joining.forget(&name);
                     joining.refused.insert(name, reason);
@@ -330,7 +330,7 @@ impl Lead {
     }
 
     fn ready(&mut self, name: Arc<str>, ready: pb::Ready) {
-        let (said, not_said, what) = match self.parts.job.commits_nonces() {
+        let (said, not_said, what) = match self.context.job().commits_nonces() {
             true => (ready.commitment, ready.nonce, "commitment"),
             false => (ready.nonce, ready.commitment, "nonce"),
         };
@@ -369,14 +369,14 @@ impl Lead {
             joining.ready.insert(name, party);
         }
         self.ask_for_model();
-        self.unpublished = true;
+        self.context.news();
     }
 
     /// The roster, in the order of names or, in a ring, of the places in it. Whoever cannot be certified stays out of it and is told why.
     fn certify(&mut self, round: u64, ready: Vec<ReadyParty>) -> Result<CertifiedRoster, Halt> {
-        let most = self.parts.job.spec().parties as usize;
+        let most = self.context.spec().parties as usize;
         // As soon as so many are ready nobody else can be; but the root can not be left out.
-        let root = self.parts.job.spec().root();
+        let root = self.context.spec().root();
         let (first, others): (Vec<_>, Vec<_>) = ready
             .into_iter()
             .partition(|party| Some(&*party.name) == root);
@@ -385,7 +385,7 @@ impl Lead {
             .chain(others)
             .filter_map(|ReadyParty { name, nonce, .. }| {
                 let member = self.members.get(&name)?;
-                let place = self.parts.job.place_of(&name, &member.location);
+                let place = self.context.job().place_of(&name, &member.location);
                 let member = Member {
                     name: name.to_string(),
                     certificate: member.link.peer.certificate.to_vec(),
@@ -400,7 +400,7 @@ impl Lead {
         let mut last = None;
         loop {
             let error = match Roster(members.clone())
-                .certify(&self.parts.anchor, self.hand.unix_seconds())
+                .certify(&self.context.parts.anchor, self.context.unix_seconds())
             {
                 Ok(roster) => return Ok(roster),
                 Err(error) => error,
@@ -426,7 +426,7 @@ impl Lead {
             {
                 self.look_at_times();
             }
-            warn!(job = %self.name, round, party = %culprit, %error, "left out of the roster");
+            warn!(job = %self.context.name, round, party = %culprit, %error, "left out of the roster");
             self.leave_out(round, &culprit, &error.to_string());
             members.retain(|member| member.name != culprit);
             last = Some(error.to_string());
@@ -463,7 +463,7 @@ impl Lead {
                 // guard: campaign-bounded-steps
                 self.next_round.saturating_add(ahead.min(most)),
             );
-            warn!(job = %self.name, from, to, "somebody knows of later rounds than the store: their numbers are skipped. The store may be an older or incomplete \
+            warn!(job = %self.context.name, from, to, "somebody knows of later rounds than the store: their numbers are skipped. The store may be an older or incomplete \
                 copy: while a coordinator runs, copy a store with `blindsum backup` only");
             self.next_round = to;
         }
@@ -474,11 +474,12 @@ impl Lead {
         let mut report = RoundReport::offered(
             self.next_round,
             self.model.version(),
-            self.hand.unix_millis(),
+            self.context.unix_millis(),
         );
         report.best = self.best.clone();
         let stored = report.clone();
-        self.stored(move |store, job| store.begin_round(job, &stored))
+        self.context
+            .stored(move |store, job| store.begin_round(job, &stored))
             .await?;
         self.next_round += 1;
         self.begun += 1;

@@ -37,15 +37,15 @@ pub(super) struct Member {
 impl Lead {
     /// Lets a party in, or says why not.
     pub(super) async fn admit(&mut self, id: LinkId, peer: Peer, hello: pb::Hello) {
-        let (name, hand) = (peer.name.clone(), self.hand.clone());
+        let (name, hand) = (peer.name.clone(), self.context.hand.clone());
         let link = Link { id, peer, hand };
         match self.welcome(&hello, &link) {
             Ok(welcome) => {
-                self.hand.say(Effect::Admit(id));
+                self.context.say(Effect::Admit(id));
                 link.frame(welcome.into());
                 self.enter(name, link, &hello).await;
             }
-            Err(refusal) => self.hand.say(Effect::Refuse(id, refusal)),
+            Err(refusal) => self.context.say(Effect::Refuse(id, refusal)),
         }
     }
 
@@ -65,7 +65,7 @@ impl Lead {
             return Err(refusal);
         }
         let older = self.members.get(name).map(|member| &member.link);
-        let grace = self.parts.settings.reconnect_grace;
+        let grace = self.context.parts.settings.reconnect_grace;
         let is_another = self.presence.judge(hello, link, older, grace)?;
         // guard: another-process-gets-the-model
         if is_another {
@@ -81,20 +81,20 @@ impl Lead {
             older.cut(last);
             self.settle(name);
         }
-        info!(job = %self.name, party = %name, address = %link.peer.address,
+        info!(job = %self.context.name, party = %name, address = %link.peer.address,
             key_exchange = link.peer.traffic.key_exchange(), program = %foreign(&hello.program), "party joined");
         self.welcome_frame()
     }
 
     /// What everybody hears who is let in.
     pub(super) fn welcome_frame(&self) -> Result<pb::Welcome, pb::Refused> {
-        let spec = serde_json::to_string(self.parts.job.spec())
+        let spec = serde_json::to_string(self.context.spec())
             .map_err(|e| pb::Refused::new(RefusalCode::RefusalJobFailed, e.to_string()))?;
         Ok(pb::Welcome {
             version: *pb::WIRE_VERSIONS.end(),
             program: pb::PROGRAM.into(),
             job_spec: spec,
-            job_hash: self.parts.job.hash().to_vec(),
+            job_hash: self.context.job().hash().to_vec(),
             model: Some(self.model.name()),
             held: self.operator.held(),
         })
@@ -118,7 +118,7 @@ impl Lead {
         };
         match self.members.insert(name.clone(), member) {
             Some(older) => drop(self.links.remove(&older.link.id)),
-            None => self.changed = self.hand.now(),
+            None => self.changed = self.context.now(),
         }
         self.watch_crowd();
         self.greet(&name, hello).await;
@@ -126,19 +126,19 @@ impl Lead {
         // What went over an older connection may be lost.
         self.forget_sealer(&name);
         self.forget_giver(&name);
-        self.unpublished = true;
+        self.context.news();
     }
 
     /// Says once that rounds are always of the same parties where more are here than a round takes.
     fn watch_crowd(&mut self) {
-        let (here, most) = (self.members.len(), self.parts.job.spec().parties as usize);
-        let chooses = self.parts.settings.choice != Choice::First || self.is_hosted();
+        let (here, most) = (self.members.len(), self.context.spec().parties as usize);
+        let chooses = self.context.parts.settings.choice != Choice::First || self.is_hosted();
         if here <= most || self.crowd_told || chooses {
             return;
         }
         self.crowd_told = true;
         warn!(
-            job = %self.name,
+            job = %self.context.name,
             "{here} parties are connected, and a round takes {most}: those that are ready first, so others may never take \
              part; set choice to turns or random (--choice of blindsum serve), or raise parties in a new job"
         );
@@ -197,7 +197,7 @@ impl Lead {
         let name = &name;
         // Whoever has left the job by itself is in the log already.
         if !self.departed.has(name) {
-            info!(job = %self.name, party = %name, %reason, "party left");
+            info!(job = %self.context.name, party = %name, %reason, "party left");
         }
         self.settle(name);
         self.members.remove(name);
@@ -210,16 +210,16 @@ impl Lead {
             joining.forget(name);
         }
         if let Some(opening) = &mut self.opening {
-            opening.lost(name, self.hand.now());
+            opening.lost(name, self.context.now());
         }
         self.forget_sealer(name);
         self.forget_giver(name);
         self.call_left(name);
-        self.changed = self.hand.now();
+        self.changed = self.context.now();
         if let Some(running) = &mut self.running {
-            running.lost(name, self.hand.now());
+            running.lost(name, self.context.now());
         }
-        self.unpublished = true;
+        self.context.news();
     }
 
     /// Ends the connection of a party that sent what it must not send.
@@ -258,7 +258,7 @@ impl Lead {
         if self.model.is_hidden() {
             return self.want_sealed_model(&name.into());
         }
-        info!(job = %self.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
+        info!(job = %self.context.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
         member.link.say(Say::Model {
             version,
             values: self.model_bytes.clone(),

@@ -14,6 +14,7 @@ mod choosing;
 mod collecting;
 mod concluding;
 mod conduct;
+mod context;
 mod counting;
 mod delivery;
 mod departed;
@@ -65,6 +66,7 @@ use board::Board;
 pub use board::Counted;
 use choosing::Turns;
 use conduct::Conduct;
+use context::Context;
 use departed::Departed;
 pub use departed::departure;
 use ended::Ended;
@@ -204,10 +206,7 @@ fn first_status(parts: &Parts, terms: Terms, latest: Option<RoundReport>) -> Job
 /// The code of a job. It alone changes the job's state, by one event at a time, so that a reader can follow it from top
 /// to bottom.
 struct Lead {
-    hand: Hand<Input, Effect>,
-    parts: Parts,
-    board: Arc<Board>,
-    name: String,
+    context: Context,
     model: Model,
     model_bytes: Bytes,
     members: BTreeMap<Arc<str>, Member>,
@@ -261,10 +260,6 @@ struct Lead {
     changed: Time,
     /// When the job gives up, unless a round begins.
     patience: Time,
-    /// When progress was last published.
-    published: Option<Time>,
-    /// Whether there is progress that was not.
-    unpublished: bool,
     /// What the operator must do soon about the revocation list; empty where that is nothing.
     warning: String,
     /// The best value of the metric that may end the job.
@@ -301,15 +296,12 @@ impl Lead {
         let hosted = parts.hosted.then(Hosted::default);
         let lead = Self {
             opened: Opened::stored(&parts, &stored),
-            hand,
-            name: parts.job.spec().job.clone(),
             conduct_stored: conduct.to_bytes(0),
             conduct,
             begun,
             trouble: Trouble::default(),
             is_broken: false,
-            parts,
-            board,
+            context: Context::new(hand, parts, board),
             model_bytes: stored.model.to_bytes(),
             model: stored.model,
             members: BTreeMap::new(),
@@ -335,8 +327,6 @@ impl Lead {
             first: FirstModel::stored(stored.model_from),
             changed: now,
             patience: now,
-            published: None,
-            unpublished: false,
             warning: String::new(),
             best: None,
             falling: Falling::default(),

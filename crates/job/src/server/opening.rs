@@ -131,11 +131,11 @@ impl Lead {
         let opening = Opening::new(number, &roster, self.model.name(), numbers);
         let names: Vec<Arc<str>> = opening.members.keys().cloned().collect();
         self.opening = Some(opening);
-        info!(job = %self.name, round = number, parties = names.len(), "roster fixed");
+        info!(job = %self.context.name, round = number, parties = names.len(), "roster fixed");
         for name in &names {
             self.send_fixed(name);
         }
-        self.unpublished = true;
+        self.context.news();
         let collected = self.collect_nonces(number).await;
         let opening = self.opening.take();
         collected?;
@@ -158,7 +158,7 @@ impl Lead {
             return;
         };
         let Some(member) = self.members.get_mut(name) else {
-            return opening.lost(name, self.hand.now());
+            return opening.lost(name, self.context.now());
         };
         let beginnings = &mut opening.beginnings;
         let frame = beginnings.fixed(&opening.fixed, &mut member.shown);
@@ -214,14 +214,14 @@ impl Lead {
     /// Until all have opened; or who has not.
     async fn collect_nonces(&mut self, number: u64) -> Result<(), Halt> {
         let time = self.operator.terms.stage_deadline;
-        let deadline = self.hand.now() + seconds(time);
-        let grace = self.parts.settings.reconnect_grace;
+        let deadline = self.context.now() + seconds(time);
+        let grace = self.context.parts.settings.reconnect_grace;
         loop {
             let Some(opening) = &self.opening else {
                 return Ok(());
             };
             if let Some((name, reason)) = &opening.failed {
-                warn!(job = %self.name, round = number, party = %name, %reason, "did not open its nonce");
+                warn!(job = %self.context.name, round = number, party = %name, %reason, "did not open its nonce");
                 let reason = format!("{name} did not open its nonce: {reason}");
                 let whom = format!(
                     "waiting for other parties, or again for {name}: in round {number} {reason}"
@@ -232,7 +232,7 @@ impl Lead {
             if opening.missing().next().is_none() {
                 return Ok(());
             }
-            let now = self.hand.now();
+            let now = self.context.now();
             let lost = opening.first_lost(grace);
             let lost = lost.map(|(until, name, reason)| (until, name.clone(), reason));
             let until = match lost {
@@ -265,7 +265,7 @@ impl Lead {
         for name in &lost {
             self.will_not_open(name, "its connection was lost".into());
         }
-        if here.len() > self.parts.job.spec().corrupt_parties() {
+        if here.len() > self.context.spec().corrupt_parties() {
             let count = here.len();
             let reason = format!("{count} parties did not open their nonces: they {said_nothing}");
             return Err(Halt::Aborted(reason));
@@ -304,13 +304,13 @@ impl Lead {
         let nonce = <[u8; 32]>::try_from(nonce).ok();
         let fits = |nonce: &[u8; 32]| {
             // guard: nonces-fit-at-the-coordinator
-            nonce_commitment(&self.parts.job, opening.number, name, nonce) == member.commitment
+            nonce_commitment(self.context.job(), opening.number, name, nonce) == member.commitment
         };
         match nonce.filter(fits) {
             Some(nonce) => {
                 // guard: an-opening-counts-in-a-round-that-begins
                 member.nonce = Some(nonce);
-                self.unpublished = true;
+                self.context.news();
             }
             None => self.lied_opening(name, "its nonce is not the one that it committed to".into()),
         }

@@ -307,7 +307,7 @@ impl Lead {
     pub(super) async fn ordered(&mut self, id: OrderId, order: &Order) {
         let outcome = self.carry_out(order).await;
         let (by, reason) = (foreign(&order.by), foreign(&order.reason));
-        let (job, command) = (&self.name, order.command.name());
+        let (job, command) = (&self.context.name, order.command.name());
         match &outcome {
             Ok(outcome) => {
                 info!(%job, %by, order = command, %reason, %outcome, "ordered");
@@ -317,12 +317,12 @@ impl Lead {
                     "order refused");
             }
         }
-        self.hand.say(Effect::Ordered { id, outcome });
+        self.context.say(Effect::Ordered { id, outcome });
     }
 
     /// Whether a party of this name is here, or was lately.
     fn knows(&self, party: &str) -> bool {
-        let latest = &self.board.status().round;
+        let latest = &self.context.board.status().round;
         self.members.contains_key(party)
             || self.lost.contains(party)
             || self.departed.has(party)
@@ -336,9 +336,9 @@ impl Lead {
         let running = self.running.as_ref()?;
         running.id(party).filter(|id| !running.is_gone(*id))?;
         let left = running.left().saturating_sub(1);
-        let needed = match self.parts.job.needs_everybody() {
+        let needed = match self.context.job().needs_everybody() {
             true => running.names().len(),
-            false => self.parts.job.spec().least_survivors(),
+            false => self.context.spec().least_survivors(),
         };
         (left < needed).then(|| LostRound {
             round: running.number(),
@@ -349,14 +349,14 @@ impl Lead {
 
     async fn carry_out(&mut self, order: &Order) -> Result<Outcome, OrderError> {
         let view = View {
-            job: &self.name,
+            job: &self.context.name,
             state: self.state,
             rounds_done: self.rounds_done,
             next_round: self.next_round,
             is_early: self.ended_by_metric().is_some(),
             round: self.running.as_ref().map(|running| running.number()),
-            now: self.hand.now(),
-            now_ms: self.hand.unix_millis(),
+            now: self.context.now(),
+            now_ms: self.context.unix_millis(),
             is_known: order.command.bans().is_some_and(|party| self.knows(party)),
             ends: order
                 .command
@@ -368,12 +368,14 @@ impl Lead {
             Ok((after, outcome)) => (after, Ok(outcome)),
             Err(error) => (self.operator.clone(), Err(error)),
         };
-        let record = order.record(self.hand.unix_millis(), &outcome);
+        let record = order.record(self.context.unix_millis(), &outcome);
         let unwritable = |error: serde_json::Error| OrderError::NotRecorded {
             reason: error.to_string(),
         };
         let bytes = serde_json::to_vec(&after).map_err(unwritable)?;
-        let stored = self.stored(move |store, job| store.order(job, &bytes, &record));
+        let stored = self
+            .context
+            .stored(move |store, job| store.order(job, &bytes, &record));
         stored.await.map_err(not_recorded)?;
         let outcome = outcome?;
         let before = self.operator.held();
@@ -394,7 +396,9 @@ impl Lead {
 
     /// A job that was over goes on.
     async fn reopen(&mut self) -> Result<(), OrderError> {
-        let stored = self.stored(|store, job| store.set_job_state(job, JobState::Running, ""));
+        let stored = self
+            .context
+            .stored(|store, job| store.set_job_state(job, JobState::Running, ""));
         stored.await.map_err(not_recorded)?;
         self.state = JobState::Running;
         self.reason.clear();
@@ -404,7 +408,7 @@ impl Lead {
 
     /// What a party hears that operators have banned.
     pub(super) fn banned(&self, name: &str) -> Option<Refused> {
-        let now = self.hand.unix_millis();
+        let now = self.context.unix_millis();
         let reason = match self.operator.ban(name, now)? {
             Some(until) => format!(
                 "an operator of the coordinator has banned this party until {}",
@@ -421,7 +425,7 @@ impl Lead {
             return;
         };
         self.expel(name, refusal);
-        self.give_up(name, Lost::banned(self.hand.now()));
+        self.give_up(name, Lost::banned(self.context.now()));
     }
 
     /// An error where operators want no round to begin.
@@ -443,7 +447,7 @@ impl Lead {
         };
         let is_here = |name: &String| self.members.contains_key(name.as_str());
         let waits = self.running.is_some() || self.ended.unconfirmed().iter().any(is_here);
-        !waits || until <= self.hand.now()
+        !waits || until <= self.context.now()
     }
 
     /// Until the job drains or is resumed. Nobody loses patience meanwhile.
@@ -464,7 +468,7 @@ impl Lead {
                 self.handle(input).await;
             }
             // Also where there is always another input.
-            if until.is_some_and(|until| until <= self.hand.now()) {
+            if until.is_some_and(|until| until <= self.context.now()) {
                 self.write_confirmed().await?;
             }
         }

@@ -16,7 +16,7 @@ impl Lead {
     }
 
     fn plateau(&self) -> Option<&Plateau> {
-        self.parts.job.spec().stop.plateau()
+        self.context.spec().stop.plateau()
     }
 
     /// The best value after the round of this report, which has a sum.

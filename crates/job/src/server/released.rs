@@ -100,7 +100,7 @@ impl Lead {
         self.opened.is_refused = false;
         let known = self.known_releases();
         let present: BTreeSet<String> = ready.iter().map(|it| it.name.to_string()).collect();
-        let job = &self.parts.job;
+        let job = self.context.job();
         let rule = Rule::of(job.spec());
         let near = compare(&known, &present, rule);
         let (RoundKind::Sum, Err(near)) = (kind, near) else {
@@ -134,7 +134,7 @@ impl Lead {
             return;
         }
         self.opened.is_refused = true;
-        let most = self.parts.job.spec().parties as usize;
+        let most = self.context.spec().parties as usize;
         if refusal.released.is_empty() || refusal.released.len() > most {
             return;
         }
@@ -179,19 +179,19 @@ impl Lead {
 
     /// No result may be opened for now. Rounds begin again, after pauses that grow, until the job's patience is over.
     pub(super) async fn wait_to_open(&mut self, reason: String) -> Result<(), Halt> {
-        let now = self.hand.now();
+        let now = self.context.now();
         let (since, rounds) = self.opened.waiting.unwrap_or((now, 0));
         self.opened.waiting = Some((since, rounds.saturating_add(1)));
-        if now >= since + self.parts.settings.patience {
+        if now >= since + self.context.parts.settings.patience {
             return Err(Halt::Ended(format!(
                 "no result could be opened for {} s: {reason}",
-                self.parts.settings.patience.as_secs_f64()
+                self.context.parts.settings.patience.as_secs_f64()
             )));
         }
-        warn!(job = %self.name, %reason, "waits for other parties");
+        warn!(job = %self.context.name, %reason, "waits for other parties");
         self.opened.warning = reason;
         self.publish(None);
-        let pause = grown(self.parts.settings.reconnect_grace, rounds);
+        let pause = grown(self.context.parts.settings.reconnect_grace, rounds);
         self.pause(pause, |_| false).await
     }
 
@@ -202,15 +202,19 @@ impl Lead {
         self.opened.waiting = None;
         self.opened.warning.clear();
         self.opened.told.clear();
-        let (releases, job) = (self.opened.releases.clone(), self.parts.job.clone());
-        let forgotten = self.hand.work(move || releases.counted(&job, round)).await;
+        let (releases, job) = (self.opened.releases.clone(), self.context.job().clone());
+        let forgotten = self
+            .context
+            .hand
+            .work(move || releases.counted(&job, round))
+            .await;
         // The round is recorded and told: nothing that fails from here on takes it back.
         let reason = match forgotten {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        warn!(job = %self.name, round, %reason, "earlier releases cannot be removed from the store yet");
+        warn!(job = %self.context.name, round, %reason, "earlier releases cannot be removed from the store yet");
     }
 
     /// The latest round that counts, for a server that has come and may not have heard of it.

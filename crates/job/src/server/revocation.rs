@@ -23,10 +23,10 @@ const WARNED_AHEAD: UnixSeconds = 7 * 86_400;
 impl Lead {
     /// Does what the list asks for, where it is time to look; gives the time of the next look.
     pub(super) fn heed_list(&mut self) -> Time {
-        if self.hand.now() < self.list_look {
+        if self.context.now() < self.list_look {
             return self.list_look;
         }
-        self.list_look = self.hand.now() + LIST_LOOK;
+        self.list_look = self.context.now() + LIST_LOOK;
         // guard: the-revoked-have-to-go
         self.expel_unfit();
         let of_list = self.list_warning();
@@ -39,19 +39,19 @@ impl Lead {
         let warning = of_times.unwrap_or(of_list);
         if warning != self.warning {
             match self.list_is_over() {
-                true => error!(job = %self.name, "{warning}"),
-                false if !is_logged => warn!(job = %self.name, "{warning}"),
+                true => error!(job = %self.context.name, "{warning}"),
+                false if !is_logged => warn!(job = %self.context.name, "{warning}"),
                 false => {}
             }
             self.warning = warning;
-            self.unpublished = true;
+            self.context.news();
         }
         self.list_look
     }
 
     fn list_warning(&self) -> String {
-        let now = self.hand.unix_seconds();
-        warning(self.parts.anchor.lists_valid_until(), now)
+        let now = self.context.unix_seconds();
+        warning(self.context.parts.anchor.lists_valid_until(), now)
     }
 
     /// Why nobody can be certified now.
@@ -64,18 +64,19 @@ impl Lead {
 
     /// Whether there is a list and its time is over: nobody can be certified then.
     pub(super) fn list_is_over(&self) -> bool {
-        let until = self.parts.anchor.lists_valid_until();
+        let until = self.context.parts.anchor.lists_valid_until();
         // guard: no-round-without-a-valid-list
-        until.is_some_and(|until| until <= self.hand.unix_seconds())
+        until.is_some_and(|until| until <= self.context.unix_seconds())
     }
 
     /// What a party hears whose certificate counts no more: it is on the list, or its time is over. Whose time ends
     /// amid a round goes on to the end of it. If the clock here may be wrong, nobody's time is over.
     pub(super) fn unfit(&self, peer: &Peer) -> Option<pb::Refused> {
         let verified = self
+            .context
             .parts
             .anchor
-            .verify_party(&peer.certificate, self.hand.unix_seconds());
+            .verify_party(&peer.certificate, self.context.unix_seconds());
         let (code, reason) = match verified {
             Err(CertificateError::Revoked) => (
                 RefusalCode::RefusalCertificate,
@@ -117,11 +118,11 @@ impl Lead {
         });
         let unfit: Vec<(Arc<str>, pb::Refused)> = unfit.collect();
         for (name, refusal) in &unfit {
-            warn!(job = %self.name, party = %name, reason = %refusal.reason, "the connection is closed");
+            warn!(job = %self.context.name, party = %name, reason = %refusal.reason, "the connection is closed");
             self.expel(name, refusal.clone());
             if refusal.code() == RefusalCode::RefusalCertificate {
                 // It has no other certificate to come back with while the round runs.
-                self.give_up(name, Lost::revoked(self.hand.now()));
+                self.give_up(name, Lost::revoked(self.context.now()));
                 self.departed.sent_away(name, "its certificate is revoked");
             }
         }

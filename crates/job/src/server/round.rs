@@ -65,7 +65,7 @@ impl Lead {
     fn start_round(&mut self, round: Arc<Round>, mut report: RoundReport) {
         report.state = RoundState::Running;
         self.met = true;
-        info!(job = %self.name, round = round.number(), parties = round.parties(),
+        info!(job = %self.context.name, round = round.number(), parties = round.parties(),
             "round started");
         let members = round.roster().members().iter();
         let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
@@ -93,7 +93,7 @@ impl Lead {
             match self.members.contains_key(name) {
                 true => self.send_start(name, 0),
                 false => {
-                    let now = self.hand.now();
+                    let now = self.context.now();
                     self.with_running(|running| running.lost(name, now));
                 }
             }
@@ -105,7 +105,8 @@ impl Lead {
         let Some(report) = self.current_report() else {
             return Ok(());
         };
-        self.stored(move |store, job| store.round_began(job, &report))
+        self.context
+            .stored(move |store, job| store.round_began(job, &report))
             .await
     }
 
@@ -116,7 +117,7 @@ impl Lead {
             match self.servers.contains_key(&role) {
                 true => self.send_server_start(role, 0),
                 false => {
-                    let now = self.hand.now();
+                    let now = self.context.now();
                     self.with_running(|running| running.lost_seat(role.into(), now));
                 }
             }
@@ -126,7 +127,7 @@ impl Lead {
     async fn run_stages(&mut self, round: Arc<Round>) -> Result<(), Halt> {
         let number = round.number();
         let start = round.clone();
-        let started = self.hand.work(move || Server::start(start)).await;
+        let started = self.context.hand.work(move || Server::start(start)).await;
         let mut server = started?.map_err(|fault| self.ended_by(&fault))?;
         loop {
             let stage = server.waiting().stage;
@@ -134,8 +135,8 @@ impl Lead {
                 server: ended,
                 shelf,
             } = self.run_stage(&round, server).await?;
-            let mut rng = self.hand.random();
-            let closed = self.hand.work(move || ended.close(&mut rng)).await;
+            let mut rng = self.context.hand.random();
+            let closed = self.context.hand.work(move || ended.close(&mut rng)).await;
             let closed = match closed? {
                 Ok(closed) => closed,
                 Err(fault) => {
@@ -170,21 +171,21 @@ impl Lead {
 
     /// Collects the answers of a stage.
     async fn run_stage(&mut self, round: &Round, server: Server) -> Result<Collecting, Halt> {
-        let (begun, waiting) = (self.hand.now(), server.waiting());
-        let mut stage = Collecting::new(server, &*self.parts.shelves);
+        let (begun, waiting) = (self.context.now(), server.waiting());
+        let mut stage = Collecting::new(server, &*self.context.parts.shelves);
         let running = self.running.as_ref();
         let time = running.map_or(0.0, |running| running.deadline(waiting.stage));
-        let deadline = self.hand.now() + seconds(time);
-        let grace = self.parts.settings.reconnect_grace;
+        let deadline = self.context.now() + seconds(time);
+        let grace = self.context.parts.settings.reconnect_grace;
         let number = round.number();
-        let began_ms = self.hand.unix_millis();
+        let began_ms = self.context.unix_millis();
         self.with_running(|running| running.begin_stage(&waiting, began_ms));
         self.publish(self.current_report());
         loop {
             self.needs_servers()?;
             let (overdue, next) = match &self.running {
                 Some(running) if !running.is_settled(stage.server.is_computing()) => {
-                    running.overdue(self.hand.now(), grace)
+                    running.overdue(self.context.now(), grace)
                 }
                 _ => break,
             };
@@ -196,7 +197,7 @@ impl Lead {
                 // Perhaps nobody is missing now.
                 continue;
             }
-            if self.hand.now() >= deadline {
+            if self.context.now() >= deadline {
                 self.stage_is_over(round, waiting.stage, waiting.name, time)?;
                 break;
             }
@@ -207,16 +208,17 @@ impl Lead {
                 stage = self.round_event(number, stage, event).await?;
             }
         }
-        let elapsed = self.hand.now() - begun;
+        let elapsed = self.context.now() - begun;
         self.with_running(|running| {
             if let Some(stage) = running.report.stages.last_mut() {
                 stage.seconds = elapsed.as_secs_f64();
             }
         });
         let (name, seconds) = (waiting.name, elapsed.as_secs_f64());
-        self.board.count(|totals| totals.stage_ended(name, seconds));
+        self.context
+            .count(|totals| totals.stage_ended(name, seconds));
         let ms = elapsed.as_millis() as u64;
-        info!(job = %self.name, round = number, stage = waiting.name, ms, "stage ended");
+        info!(job = %self.context.name, round = number, stage = waiting.name, ms, "stage ended");
         Ok(stage)
     }
 
@@ -316,7 +318,7 @@ impl Lead {
             return Ok(stage);
         };
         let (name, bytes) = (running.label(seat), message.len());
-        let taken = self.hand.work(move || {
+        let taken = self.context.hand.work(move || {
             let receipt = stage.receive(seat, message);
             (stage, receipt)
         });
@@ -324,11 +326,11 @@ impl Lead {
         self.say_notices(number, &mut stage.server);
         match receipt.map_err(|e| Halt::Aborted(e.to_string()))? {
             Ok(Receipt::Taken) => {
-                debug!(job = %self.name, round = number, from = %name, bytes, "answer taken");
+                debug!(job = %self.context.name, round = number, from = %name, bytes, "answer taken");
                 self.with_running(|running| running.answered(seat, bytes));
-                self.board
+                self.context
                     .count(|totals| totals.message_bytes.0 += bytes as u64);
-                self.unpublished = true;
+                self.context.news();
             }
             Ok(Receipt::Repeated) => {}
             Err(fault) => self.refuse_answer(number, seat, &name, &fault).await,
@@ -342,7 +344,7 @@ impl Lead {
         let members = running.map(|running| running.members(stage));
         let time = running.map_or(0.0, |running| running.deadline(stage));
         let step = round.plan().answer(stage);
-        self.board.set_gate(Gate {
+        self.context.board.set_gate(Gate {
             round: round.number(),
             stage: stage.into(),
             limit: step.map_or(0, |step| step.largest),
@@ -353,7 +355,7 @@ impl Lead {
 
     /// Whatever comes for this round from now on comes too late.
     fn close_gate(&self, round: u64) {
-        self.board.set_gate(Gate::closed(round));
+        self.context.board.set_gate(Gate::closed(round));
     }
 
     fn with_running(&mut self, change: impl FnOnce(&mut Running)) {

@@ -29,18 +29,18 @@ const ANOTHER_SERVER: &str =
 impl Lead {
     /// Whether every server that the job needs is connected, and the party whose vector is the root, if there is one.
     pub(super) fn has_needed(&self) -> bool {
-        let mut needed = self.parts.job.servers();
-        let root = self.parts.job.spec().root();
+        let mut needed = self.context.job().servers();
+        let root = self.context.spec().root();
         needed.all(|role| self.servers.contains_key(&role))
             && root.is_none_or(|root| self.members.contains_key(root))
     }
 
     /// Those that are not.
     pub(super) fn missing_needed(&self) -> String {
-        let needed = self.parts.job.servers();
+        let needed = self.context.job().servers();
         let missing = needed.filter(|role| !self.servers.contains_key(role));
         let mut names: Vec<String> = missing.map(|role| format!("the {role}")).collect();
-        let root = self.parts.job.spec().root();
+        let root = self.context.spec().root();
         let root = root.filter(|root| !self.members.contains_key(*root));
         names.extend(
             root.map(|root| format!("the party {root}, with whose vector the others are compared")),
@@ -87,29 +87,35 @@ impl Lead {
         let link = Link {
             id,
             peer,
-            hand: self.hand.clone(),
+            hand: self.context.hand.clone(),
         };
         let welcome = check_hello(hello, &link.peer.name).and_then(|()| {
-            match self.parts.job.servers().any(|needed| needed == role) {
+            match self
+                .context
+                .parts
+                .job
+                .servers()
+                .any(|needed| needed == role)
+            {
                 true if !self.is_of_job(role, &link.peer.name) => {
                     let reason = format!("{} is not the {role} of this job", link.peer.name);
                     Err(pb::Refused::new(RefusalCode::RefusalName, reason))
                 }
                 true => self.welcome_frame(),
                 false => {
-                    let reason = format!("job {:?} needs no {role}", self.name);
+                    let reason = format!("job {:?} needs no {role}", self.context.name);
                     Err(pb::Refused::new(RefusalCode::RefusalUnknownJob, reason))
                 }
             }
         });
         let welcome = match welcome {
             Ok(welcome) => welcome,
-            Err(refusal) => return self.hand.say(Effect::Refuse(id, refusal)),
+            Err(refusal) => return self.context.say(Effect::Refuse(id, refusal)),
         };
-        info!(job = %self.name, server = %link.peer.name, %role, address = %link.peer.address,
+        info!(job = %self.context.name, server = %link.peer.name, %role, address = %link.peer.address,
             key_exchange = link.peer.traffic.key_exchange(), "server joined");
         self.skip_to(hello.last_round, MAX_AHEAD);
-        self.hand.say(Effect::Admit(id));
+        self.context.say(Effect::Admit(id));
         link.frame(welcome.into());
         let server = Member {
             link,
@@ -124,8 +130,8 @@ impl Lead {
             let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_SERVER);
             older.link.cut(last);
         }
-        self.unpublished = true;
-        self.changed = self.hand.now();
+        self.context.news();
+        self.changed = self.context.now();
         self.resume_server(role, hello);
         // guard: what-a-server-said-goes-with-its-process
         self.opened.begins_anew(role);
@@ -139,9 +145,9 @@ impl Lead {
 
     /// Whether a server is the one that the job names for its role, where it names one.
     fn is_of_job(&self, role: ServerRole, name: &str) -> bool {
-        match (role, self.parts.job.spec().decryptor()) {
+        match (role, self.context.spec().decryptor()) {
             (ServerRole::Decryptor, Some(host)) => name == host,
-            (ServerRole::Decryptor, None) if self.parts.job.needs_everybody() => {
+            (ServerRole::Decryptor, None) if self.context.job().needs_everybody() => {
                 name == KEY_SERVICE
             }
             _ => true,
@@ -185,16 +191,16 @@ impl Lead {
     /// The connection of a server has ended.
     pub(super) fn leave_server(&mut self, role: ServerRole, reason: &str) {
         match self.state {
-            JobState::Done => info!(job = %self.name, %role, %reason, "server left"),
-            _ => warn!(job = %self.name, %role, %reason, "server left"),
+            JobState::Done => info!(job = %self.context.name, %role, %reason, "server left"),
+            _ => warn!(job = %self.context.name, %role, %reason, "server left"),
         }
         self.servers.remove(&role);
-        let now = self.hand.now();
+        let now = self.context.now();
         if let Some(running) = &mut self.running {
             running.lost_seat(role.into(), now);
         }
         self.changed = now;
-        self.unpublished = true;
+        self.context.news();
     }
 
     /// A frame of a server: it says nothing between rounds, and in one only that it cannot go on.

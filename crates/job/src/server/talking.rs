@@ -19,7 +19,7 @@ impl Lead {
         // What a server tells of uploads, perhaps late, says nothing about who is slow to compute.
         // guard: notices-are-no-answers
         let is_letter = stage.server.is_letter(&letter);
-        let heard = self.hand.work(move || {
+        let heard = self.context.hand.work(move || {
             let heard = stage.server.hear(from, &letter);
             (stage, heard)
         });
@@ -44,7 +44,7 @@ impl Lead {
 
     fn send_letters(&self, round: u64, letters: Vec<(ServerIndex, Message)>) {
         for (to, letter) in letters {
-            self.hand.say(Effect::Letter { to, round, letter });
+            self.context.say(Effect::Letter { to, round, letter });
         }
     }
 }

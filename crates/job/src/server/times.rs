@@ -42,33 +42,38 @@ impl Lead {
 
     /// Compares the times of certificates with the clock, and tells the operator where that is news.
     pub(super) fn look_at_times(&mut self) {
-        let found = self.find_out_of_time(self.hand.unix_seconds());
+        let found = self.find_out_of_time(self.context.unix_seconds());
         let before = self.out_of_time.as_ref().map(|before| &before.whose);
         if found.as_ref().map(|found| &found.whose) == before {
             return;
         }
         match &found {
-            Some(found) => error!(job = %self.name, "{}", found.warning),
+            Some(found) => error!(job = %self.context.name, "{}", found.warning),
             None => {
-                info!(job = %self.name, "enough certificates are in their time: rounds may begin")
+                info!(job = %self.context.name, "enough certificates are in their time: rounds may begin")
             }
         }
         self.out_of_time = found;
-        self.unpublished = true;
+        self.context.news();
     }
 
     fn find_out_of_time(&self, now: UnixSeconds) -> Option<OutOfTime> {
-        if let Some(own) = &self.parts.own
+        if let Some(own) = &self.context.parts.own
             && let Err(error) = check_time(own(), now)
         {
             let whose = Whose::Own;
             let warning = warning("the coordinator's own certificate", &error, now);
             return Some(OutOfTime { whose, warning });
         }
-        let (need, have) = (self.parts.job.least_roster(), self.members.len());
+        let (need, have) = (self.context.least_roster(), self.members.len());
         let out = self.members.iter().filter_map(|(name, member)| {
             let certificate = &member.link.peer.certificate;
-            let error = self.parts.anchor.verify_party(certificate, now).err()?;
+            let error = self
+                .context
+                .parts
+                .anchor
+                .verify_party(certificate, now)
+                .err()?;
             error.is_of_time().then(|| (name.clone(), error))
         });
         let (names, errors): (Vec<_>, Vec<_>) = out.unzip();

@@ -87,7 +87,7 @@ pub(super) fn grown(grace: Duration, times: u32) -> Duration {
 impl Lead {
     /// Why a round has no result, as its parties are told.
     pub(super) fn why_aborted(&self, number: u64, halt: &Halt) -> String {
-        let drained = self.operator.drained_after(self.hand.now());
+        let drained = self.operator.drained_after(self.context.now());
         match (halt, &self.running, drained) {
             (Halt::Stop, Some(_), Some(within)) => format!(
                 "the coordinator drained, and round {number} had not ended within {within} s"
@@ -103,8 +103,8 @@ impl Lead {
     pub(super) fn log_aborted(&self, number: u64, reason: &str) {
         let is_held = self.operator.drains() || self.may_begin().is_err();
         match is_held && self.running.is_none() {
-            true => info!(job = %self.name, round = number, %reason, "offer taken back"),
-            false => warn!(job = %self.name, round = number, %reason, "round aborted"),
+            true => info!(job = %self.context.name, round = number, %reason, "offer taken back"),
+            false => warn!(job = %self.context.name, round = number, %reason, "round aborted"),
         }
     }
 
@@ -127,16 +127,18 @@ impl Lead {
             Halt::Aborted(reason) => {
                 self.trouble.failed += 1;
                 let failed = self.trouble.failed;
-                self.board
+                self.context
                     .count(|totals| totals.failed_in_row = failed.into());
-                if failed >= self.parts.settings.failed_rounds {
+                if failed >= self.context.parts.settings.failed_rounds {
                     let reason =
                         format!("{failed} rounds in a row gave no result; the last: {reason}");
                     return Err(Halt::Ended(reason));
                 }
                 let pause = match self.trouble.pauses {
-                    0 => self.parts.settings.reconnect_grace,
-                    _ => self.trouble.wait(self.parts.settings.reconnect_grace),
+                    0 => self.context.parts.settings.reconnect_grace,
+                    _ => self
+                        .trouble
+                        .wait(self.context.parts.settings.reconnect_grace),
                 };
                 self.pause(pause, |_| false).await
             }
@@ -157,7 +159,7 @@ impl Lead {
         let (Halt::Aborted(reason), Some(running)) = (&halt, &self.running) else {
             return halt;
         };
-        let needs_all = self.parts.job.needs_everybody();
+        let needs_all = self.context.job().needs_everybody();
         let is_to_blame = |name: &str| {
             let accuses = self.conduct.has_accused(name, self.begun);
             needs_all || !(accuses || self.conduct.is_liar(name, self.begun))
@@ -238,7 +240,7 @@ impl Lead {
             self.sits_out(name, next).is_none()
                 || only_lossy && self.conduct.latest_loss(name) != self.begun
         };
-        let enough = self.parts.job.least_roster();
+        let enough = self.context.least_roster();
         self.members.keys().filter(takes_part).count() >= enough
     }
 
@@ -248,12 +250,14 @@ impl Lead {
         whom: &str,
         is_over: impl Fn(&mut Self) -> bool,
     ) -> Result<(), Halt> {
-        let pause = self.trouble.wait(self.parts.settings.reconnect_grace);
-        let now_ms = self.hand.unix_millis();
+        let pause = self
+            .trouble
+            .wait(self.context.parts.settings.reconnect_grace);
+        let now_ms = self.context.unix_millis();
         let at_ms = now_ms.saturating_add(pause.as_millis() as u64);
         let what = "the next round begins at the earliest";
         self.trouble.waits(whom.to_owned(), what, at_ms);
-        warn!(job = %self.name, "{}", self.trouble.blocked(now_ms));
+        warn!(job = %self.context.name, "{}", self.trouble.blocked(now_ms));
         self.publish(None);
         self.pause(pause, is_over).await
     }
@@ -264,8 +268,8 @@ impl Lead {
         time: Duration,
         is_over: impl Fn(&mut Self) -> bool,
     ) -> Result<(), Halt> {
-        let until = self.hand.now() + time;
-        while self.hand.now() < until && !is_over(self) {
+        let until = self.context.now() + time;
+        while self.context.now() < until && !is_over(self) {
             if let Some(input) = self.next_input(Some(until)).await? {
                 self.handle(input).await;
             }
@@ -274,17 +278,17 @@ impl Lead {
             }
         }
         // What is said of the time until now does not hold any more.
-        self.unpublished = true;
+        self.context.news();
         Ok(())
     }
 
     /// For whom or what the job waits after a round without a result; empty where rounds go on, operators hold them, or the
     /// job has ended.
     pub(super) fn blocked(&self) -> String {
-        let enough = self.members.len() >= self.parts.job.least_roster();
+        let enough = self.members.len() >= self.context.least_roster();
         let is_offered = self.joining.is_some() && enough;
         match self.state == JobState::Running && self.operator.held().is_empty() && !is_offered {
-            true => self.trouble.blocked(self.hand.unix_millis()),
+            true => self.trouble.blocked(self.context.unix_millis()),
             false => String::new(),
         }
     }
@@ -297,26 +301,28 @@ impl Lead {
         learnt: LearntResult,
     ) -> Result<Arc<LearntResult>, Halt> {
         let learnt = Arc::new(learnt);
-        let Some(results) = self.parts.results.clone() else {
+        let Some(results) = self.context.parts.results.clone() else {
             return Ok(learnt);
         };
         loop {
             let (results, result) = (results.clone(), learnt.clone());
             let kept = move || keep(&*results, round, &result, RESULTS_FOLDER);
-            let kept = self.hand.work(kept);
+            let kept = self.context.hand.work(kept);
             // guard: mpc3-keep-at-coordinator
             let Err(reason) = kept.await? else {
                 self.trouble.begun();
                 return Ok(learnt);
             };
-            let pause = self.trouble.wait(self.parts.settings.reconnect_grace);
+            let pause = self
+                .trouble
+                .wait(self.context.parts.settings.reconnect_grace);
             let at_ms = self
-                .hand
+                .context
                 .unix_millis()
                 .saturating_add(pause.as_millis() as u64);
             let blocked = format!("round {round} does not end: {reason}");
             self.trouble.waits(blocked, "it is tried again", at_ms);
-            self.unpublished = true;
+            self.context.news();
             self.pause(pause, |_| false).await?;
         }
     }
@@ -329,10 +335,14 @@ impl Lead {
         }
         let dated = self.conduct.to_bytes(self.begun);
         // guard: who-sits-out-is-stored
-        let stored = self.stored(move |store, job| store.set_conduct(job, &dated));
+        let stored = self
+            .context
+            .stored(move |store, job| store.set_conduct(job, &dated));
         match stored.await {
             Ok(()) => self.conduct_stored = bytes,
-            Err(halt) => self.not_stored("who sits out rounds could not be stored", halt),
+            Err(halt) => self
+                .context
+                .not_stored("who sits out rounds could not be stored", halt),
         }
     }
 }
