@@ -81,7 +81,7 @@ impl Lead {
         }
         let awaited = &self.context.board.status().waiting_for;
         for name in &call.names {
-            let why = match self.members.contains_key(name) {
+            let why = match self.members.has(name) {
                 false => "it had not come when the round ended",
                 true if call.ready.contains(name) && !awaited.iter().any(|one| **one == **name) => {
                     continue;
@@ -149,17 +149,17 @@ impl Lead {
             let Some(join_until) = self.call().map(|call| call.join_until) else {
                 return Ok(());
             };
-            let has_needed = self.has_needed();
+            let has_needed = self.members.has_needed(self.context.job());
             if awaited.is_empty() && has_needed {
                 return Ok(());
             }
             if now >= join_until {
                 if !has_needed {
-                    return Err(Halt::Aborted(self.lacks_needed()));
+                    return Err(Halt::Aborted(self.members.lacks_needed(self.context.job())));
                 }
                 let within = self.call().map_or(0.0, |call| call.join_within);
                 for name in awaited {
-                    let what = match self.members.contains_key(&name) {
+                    let what = match self.members.has(&name) {
                         true => "was not ready",
                         false => "did not come",
                     };

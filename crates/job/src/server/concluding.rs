@@ -87,7 +87,8 @@ impl Lead {
         if round.kind() == RoundKind::Sum {
             self.result_counts(round.number()).await;
         }
-        self.end_for_servers(round.number(), "it has a result", true);
+        self.members
+            .end_for_servers(round.number(), "it has a result", true);
         info!(job = %self.context.name, round = round.number(), survivors = report.survivors.len(),
             parties = report.parties.len(), model = self.model.version(),
             ms = (report.seconds * 1000.0) as u64, "round done");
@@ -144,7 +145,7 @@ impl Lead {
             };
             member.link.frame(frame.into());
         }
-        self.end_for_servers(number, reason, false);
+        self.members.end_for_servers(number, reason, false);
         self.publish(Some(report.clone()));
         self.context
             .stored(move |store, job| store.end_round(job, &report, None, None))

@@ -62,7 +62,7 @@ impl Lead {
                 };
             }
             Some((round, _, Some((reason, may_count)))) if round == hello.round => {
-                return self.tell_gone(round, name, &reason, may_count);
+                return self.members.tell_gone(round, name, &reason, may_count);
             }
             Some((round, party, None)) => {
                 let reason =
@@ -75,7 +75,7 @@ impl Lead {
         let running = self.running.as_ref().map(Running::number);
         if place.is_none() && running == Some(hello.round) {
             let reason = "the round began without this party: it was not known to be ready";
-            return self.tell_dropped(hello.round, name, reason);
+            return self.members.tell_dropped(hello.round, name, reason);
         }
         let joining = self.joining.as_ref().map(|joining| joining.number);
         if hello.round != 0
@@ -119,7 +119,7 @@ impl Lead {
         let round = running.number();
         let member = match seat {
             Seat::Party(party) => self.members.get(running.name(party)),
-            Seat::Server(role) => self.servers.get(&role),
+            Seat::Server(role) => self.members.server(role),
         };
         if let Some(place) = running.place_mut(seat) {
             place.owed.add(stage, message.clone(), shelf);
@@ -187,7 +187,7 @@ impl Lead {
             let may_count = place
                 .and_then(|place| place.gone.as_ref())
                 .is_some_and(|gone| gone.may_count);
-            self.tell_gone(round, &name, reason, may_count);
+            self.members.tell_gone(round, &name, reason, may_count);
         }
     }
 

@@ -73,7 +73,7 @@ impl Lead {
             }
             _ => warn!(job = %self.context.name, party = %name, %reason, "leaves the job"),
         }
-        self.departed.insert(name, reason.clone());
+        self.members.departed.insert(name, reason.clone());
         self.leave(link, &reason, false);
         let now = self.context.now();
         let lost = match leaving.code() {
@@ -90,7 +90,7 @@ impl Lead {
             (Seat::Party(party), Some(running)) => {
                 let name = running.name(party);
                 let reported = self.why_out_of_call(name);
-                reported.unwrap_or_else(|| self.departed.reason(name, reason))
+                reported.unwrap_or_else(|| self.members.departed.reason(name, reason))
             }
             _ => reason.into(),
         }

@@ -10,10 +10,7 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::Lead;
-use super::face::Effect;
-use super::link::Link;
 use crate::machine::Time;
-use crate::membership::Lease;
 use crate::pb::{RefusalCode, Refused};
 use crate::totals::LossCause;
 
@@ -128,19 +125,6 @@ impl Lost {
 }
 
 impl Lead {
-    /// A party is let in over this connection: it is a member, with a lease of its own.
-    pub(super) fn grant(&self, link: &Link) {
-        let (name, traffic) = (link.peer.name.clone(), link.peer.traffic.clone());
-        self.context
-            .say(Effect::Lease(Lease::Grant { name, traffic }));
-    }
-
-    /// A party is no member any more, by its own will or the job's.
-    pub(super) fn release(&self, name: &Arc<str>) {
-        let name = name.clone();
-        self.context.say(Effect::Lease(Lease::Release { name }));
-    }
-
     /// A party has failed: its connection ends, and the round under way does without it. Should it live after all, it
     /// connects again.
     pub(super) fn lease_lost(&mut self, name: &Arc<str>) {

@@ -159,13 +159,12 @@ impl Lead {
 
     /// Asks this party for the first model, if there is one to ask.
     fn ask_for_first(&mut self, giver: Option<Arc<str>>) {
-        let member = giver.and_then(|name| self.members.get_key_value(&name));
-        let Some((name, member)) = member else {
+        let member = giver.and_then(|name| Some((self.members.get(&name)?, name)));
+        let Some((member, name)) = member else {
             return self.publish(None);
         };
         info!(job = %self.context.name, party = %name, "asked for the first model");
         member.link.frame(pb::ModelWanted { version: 0 }.into());
-        let name = name.clone();
         let whole_until = self.context.now() + self.giving_time();
         self.first.ever_asked.insert(name.clone());
         self.first.asked_here.insert(name.clone());

@@ -228,7 +228,7 @@ impl Lead {
         let sealed = &self.sealed_model;
         // Whoever is ready and holds the key has the model.
         let holders = self.joining.iter().flat_map(|joining| joining.holders());
-        let able = |name: &&Arc<str>| self.members.contains_key(*name) && sealed.is_useful(name);
+        let able = |name: &&Arc<str>| self.members.has(*name) && sealed.is_useful(name);
         let failures = |name: &Arc<str>| sealed.failures.get(name).copied().unwrap_or(0);
         let holders = holders.filter(able).cloned();
         let Some(name) = holders.min_by_key(|name| (failures(name), name.clone())) else {

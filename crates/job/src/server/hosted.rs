@@ -141,9 +141,7 @@ impl Lead {
             let bytes = model.to_bytes();
             self.set_model(model, bytes);
             // It may have been sent before with other values.
-            self.members
-                .values_mut()
-                .for_each(|member| member.model_sent = None);
+            self.members.forget_model();
         }
         let now = self.context.now();
         let join_within = call
@@ -191,7 +189,7 @@ impl Lead {
         if let Some(joining) = &mut self.joining {
             joining.forget(name);
             let round = joining.number;
-            self.tell_dropped(round, name, &reason);
+            self.members.tell_dropped(round, name, &reason);
         }
         let now = self.context.now();
         self.give_up(name, Lost::reported(now));
@@ -246,14 +244,14 @@ impl Lead {
     /// A party of the call is left out of its round, and told so.
     pub(super) fn leave_out(&mut self, round: u64, name: &str, reason: &str) {
         self.call_lost(name, reason.into());
-        self.tell_dropped(round, name, reason);
+        self.members.tell_dropped(round, name, reason);
     }
 
     /// A party of the round that is offered is not waited for any more. One that goes and did not come for this call may
     /// only have ended an earlier round.
     pub(super) fn call_gave_up(&mut self, name: &str, lost: Lost) {
         let is_offered = self.joining.is_some();
-        let reason = self.departed.reason(name, lost.reason());
+        let reason = self.members.departed.reason(name, lost.reason());
         let counts =
             |call: &&mut UnderWay| is_offered && (!lost.may_return() || call.came.contains(name));
         if let Some(call) = self.call_mut().filter(counts) {
@@ -324,7 +322,7 @@ impl Lead {
             };
             member.link.frame(offer.into());
         }
-        self.tell_dropped(round, name, reason);
+        self.members.tell_dropped(round, name, reason);
     }
 
     /// Why the host reported somebody, for reports.

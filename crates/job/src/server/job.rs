@@ -52,7 +52,7 @@ impl Lead {
         self.close_ended().await;
         // Watchers see who has confirmed the latest result.
         self.publish(None);
-        for member in self.members.values().chain(self.servers.values()) {
+        for member in self.members.everybody() {
             let reason = "the coordinator is stopping; connect again when it is back";
             let last = pb::Refused::new(RefusalCode::RefusalStopping, reason);
             member.link.close(last);
@@ -139,13 +139,16 @@ impl Lead {
     /// date, or a clock is wrong, nobody can come, and patience does not run out.
     async fn wait_for_parties(&mut self) -> Result<(), Halt> {
         let need = self.context.least_roster();
-        while self.members.len() < need || !self.has_needed() || self.cannot_certify() {
+        while self.members.len() < need
+            || !self.members.has_needed(self.context.job())
+            || self.cannot_certify()
+        {
             if self.cannot_certify() {
                 self.patience = self.context.now() + self.context.parts.settings.patience;
             } else if self.context.now() >= self.patience {
                 return Err(match self.members.len() < need {
                     true => self.out_of_patience("connected", self.members.len()),
-                    false => Halt::Ended(self.lacks_needed()),
+                    false => Halt::Ended(self.members.lacks_needed(self.context.job())),
                 });
             }
             let until = self.patience.min(self.context.now() + LIST_LOOK);
@@ -160,7 +163,9 @@ impl Lead {
     /// What the operator must know: of whom no round begins without, for whom the job waits, of the revocation list, of
     /// bounds that fall.
     fn warned(&self) -> String {
-        let lacks = self.lacks_only_needed().then(|| self.lacks_needed());
+        let lacks = self
+            .lacks_only_needed()
+            .then(|| self.members.lacks_needed(self.context.job()));
         let (first, blocked) = (self.first_warning(), self.blocked());
         let others = [
             &first,
@@ -190,17 +195,7 @@ impl Lead {
     /// Whether there are enough parties for a round, and servers or the root are missing.
     fn lacks_only_needed(&self) -> bool {
         let enough = self.members.len() >= self.context.least_roster();
-        enough && !self.has_needed() && self.state == JobState::Running
-    }
-
-    pub(super) fn lacks_needed(&self) -> String {
-        let missing = self.missing_needed();
-        if let (true, Some(root)) = (missing.is_empty(), self.context.spec().root()) {
-            return format!(
-                "no round begins without the party {root}: it is connected, but not ready"
-            );
-        }
-        format!("no round begins without {missing}: not connected yet")
+        enough && !self.members.has_needed(self.context.job()) && self.state == JobState::Running
     }
 
     pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
@@ -228,10 +223,7 @@ impl Lead {
             .stored(move |store, job| store.set_job_state(job, JobState::Done, &told))
             .await?;
         (self.state, self.reason) = (JobState::Done, reason);
-        for member in self.members.values() {
-            member.link.frame(self.job_done().into());
-        }
-        self.tell_servers(&self.job_done().into());
+        self.members.tell_everybody(&self.job_done().into());
         self.publish(None);
         Ok(())
     }
@@ -252,12 +244,7 @@ impl Lead {
             false => JobState::Failed,
         };
         self.reason = reason;
-        self.links.clear();
-        for name in self.members.keys() {
-            self.release(name);
-        }
-        let servers = std::mem::take(&mut self.servers).into_values();
-        for member in (std::mem::take(&mut self.members).into_values()).chain(servers) {
+        for member in self.members.dismiss() {
             member.link.close(self.job_failed());
         }
         self.publish(None);
@@ -312,17 +299,17 @@ impl Lead {
                 reason,
                 returns,
             } => {
-                match self.server_at(link) {
+                match self.members.server_at(link) {
                     Some(role) => self.leave_server(role, &reason),
                     None => self.leave(link, &reason, returns),
                 }
                 None
             }
             Input::Frame { link, frame } => {
-                if let Some(role) = self.server_at(link) {
+                if let Some(role) = self.members.server_at(link) {
                     return self.server_frame(role, frame);
                 }
-                let name = self.links.get(&link)?.clone();
+                let name = self.members.name_at(link)?.clone();
                 self.frame(name, frame).await
             }
             Input::Answer {
@@ -435,7 +422,7 @@ impl Lead {
         let waiting_for = match (&self.joining, &self.running) {
             (Some(joining), _) => {
                 let absent = |name: &&Arc<str>| !joining.has(name) && self.is_called(name);
-                let names = self.members.keys().filter(absent);
+                let names = self.members.names().filter(absent);
                 names.map(|name| name.to_string()).collect()
             }
             (None, Some(running)) => running.waiting_for(),
@@ -452,15 +439,15 @@ impl Lead {
             model_hash: hex(self.model.hash()),
             model_from: self.first.from.clone(),
             best: self.best.clone(),
-            connected: self.members.keys().map(|name| name.to_string()).collect(),
-            key_exchange: self.key_exchange(),
+            connected: self.members.names().map(|name| name.to_string()).collect(),
+            key_exchange: self.members.key_exchange(),
             waiting_for,
             min_parties: before.min_parties,
             warning,
             blocked: self.blocked(),
             unconfirmed: self.ended.unconfirmed(),
-            lost: self.lost.iter().map(|name| name.to_string()).collect(),
-            left: self.departed.reasons(),
+            lost: self.members.lost(),
+            left: self.members.departed.reasons(),
             round: latest.or_else(|| before.round.clone()),
             held: self.operator.held(),
             ready: self.ready_parties(),

@@ -254,7 +254,8 @@ impl Lead {
             };
             // Nothing begins without the other servers and the root, which may have gone since the round was offered.
             let root = self.context.spec().root();
-            let has_needed = self.has_needed() && root.is_none_or(|root| joining.has(root));
+            let has_needed = self.members.has_needed(self.context.job())
+                && root.is_none_or(|root| joining.has(root));
             // A choice is one of all that are here.
             let is_full = ready >= most && self.context.parts.settings.choice == Choice::First;
             if has_needed && (is_full || (ready >= least && now >= deadline)) {
@@ -268,14 +269,14 @@ impl Lead {
             if now >= self.patience {
                 return Err(match ready < least || has_needed {
                     true => self.out_of_patience("ready", ready),
-                    false => Halt::Ended(self.lacks_needed()),
+                    false => Halt::Ended(self.members.lacks_needed(self.context.job())),
                 });
             }
             // Once parties have met, whoever is there is whom to wait for; somebody who has just
             // gone gets the time to come back, and after a restart everybody does.
             let settled = match self.done_here {
-                0 => self.changed + COMING_BACK,
-                _ => self.changed + grace,
+                0 => self.members.changed() + COMING_BACK,
+                _ => self.members.changed() + grace,
             };
             // Who waits for a model that nobody can seal who is ready cannot become ready, once everybody else is; but
             // for who has just refused one, whose word that it is ready without is on its way.
@@ -283,7 +284,7 @@ impl Lead {
             let away = |name: &&Arc<str>| {
                 joining.is_open(name) && (self.conduct.is_slow(name) || in_vain(name))
             };
-            let away = self.members.keys().filter(away).count();
+            let away = self.members.names().filter(away).count();
             // Those with which rounds were lost are in where it takes them, and nobody else is here to be waited for.
             let enough = ready >= least || all - out + lossy >= least;
             let everybody = enough && all + refused + away == self.members.len();
@@ -354,7 +355,7 @@ impl Lead {
                 _ => "it is ready for another tag than that of the round",
             };
             self.call_without(&name, reason);
-            return self.tell_dropped(ready.round, &name, reason);
+            return self.members.tell_dropped(ready.round, &name, reason);
         }
         self.conduct.is_ready(&name);
         self.call_ready(&name);
@@ -430,25 +431,6 @@ impl Lead {
             self.leave_out(round, &culprit, &error.to_string());
             members.retain(|member| member.name != culprit);
             last = Some(error.to_string());
-        }
-    }
-
-    /// Tells one party that the round goes on without it, and without its vector.
-    pub(super) fn tell_dropped(&self, round: u64, name: &str, reason: &str) {
-        self.tell_gone(round, name, reason, false);
-    }
-
-    /// Tells one party that the round goes on without it. Where its vector may be in the sum, nobody knows yet whether it counts.
-    pub(super) fn tell_gone(&self, round: u64, name: &str, reason: &str, may_count: bool) {
-        if let Some(member) = self.members.get(name) {
-            let frame = pb::RoundAborted {
-                round,
-                only_you: true,
-                reason: reason.into(),
-                counted: false,
-                unknown: may_count,
-            };
-            member.link.frame(frame.into());
         }
     }
 

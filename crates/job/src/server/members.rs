@@ -1,23 +1,42 @@
-//! The connected parties of a job: who is let in, what they need to go on, and who has left.
+//! Who is connected, parties and other servers; who was lately; and how they are told something.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use tracing::{info, warn};
+use blindsum_protocol::{Job, ServerRole};
+use tracing::warn;
 
-use super::Lead;
 use super::beginning::Shown;
-use super::face::{Choice, Effect, LinkId, Peer, Say};
-use super::joining::MAX_SKIPPED;
+use super::context::Context;
+use super::departed::Departed;
+use super::face::{Choice, LinkId};
 use super::link::Link;
-use super::presence::ANOTHER_PROCESS;
-use crate::foreign;
-use crate::pb::{self, RefusalCode};
-use crate::report::{self, JobState};
+use super::presence::Presence;
+use crate::machine::Time;
+use crate::pb::{self, CoordinatorFrame};
+use crate::report;
 
-/// The most characters of what a party says of where it is.
-pub const LONGEST_LOCATION: usize = 64;
+/// Who is connected to a job, and who was lately.
+#[derive(Default)]
+pub(super) struct Members {
+    parties: BTreeMap<Arc<str>, Member>,
+    /// Whose connection it is, of the parties.
+    links: BTreeMap<LinkId, Arc<str>>,
+    /// The other servers of the job.
+    servers: BTreeMap<ServerRole, Member>,
+    presence: Presence,
+    /// Who was lost since the latest round was offered, and may come back.
+    lost: BTreeSet<Arc<str>>,
+    /// Who has left the job by itself, and why.
+    pub departed: Departed,
+    /// When somebody last came or went.
+    changed: Time,
+    /// Whether it was said that more parties are here than a round takes.
+    crowd_told: bool,
+}
 
-/// A connected party.
+/// A connected party, or another server.
 pub(super) struct Member {
     pub link: Link,
     /// Where it says that it is; empty where it does not say.
@@ -34,80 +53,10 @@ pub(super) struct Member {
     pub knows_held: bool,
 }
 
-impl Lead {
-    /// Lets a party in, or says why not.
-    pub(super) async fn admit(&mut self, id: LinkId, peer: Peer, hello: pb::Hello) {
-        let (name, hand) = (peer.name.clone(), self.context.hand.clone());
-        let link = Link { id, peer, hand };
-        match self.welcome(&hello, &link) {
-            Ok(welcome) => {
-                self.context.say(Effect::Admit(id));
-                link.frame(welcome.into());
-                self.enter(name, link, &hello).await;
-            }
-            Err(refusal) => self.context.say(Effect::Refuse(id, refusal)),
-        }
-    }
-
-    /// What a party hears that is let in. The newer connection of one party replaces its older one; [`Presence`] says
-    /// which one is newer, and refuses a second party with the same name.
-    ///
-    /// [`Presence`]: super::presence::Presence
-    fn welcome(&mut self, hello: &pb::Hello, link: &Link) -> Result<pb::Welcome, pb::Refused> {
-        let name = &link.peer.name;
-        check_hello(hello, name)?;
-        // guard: failed-jobs-tell-their-latest-sum
-        if self.state.has_broken_off() && !self.ended.owes(name, hello.round) {
-            return Err(self.job_failed());
-        }
-        // guard: a-banned-party-is-not-let-in
-        if let Some(refusal) = self.unfit(&link.peer).or_else(|| self.banned(name)) {
-            return Err(refusal);
-        }
-        let older = self.members.get(name).map(|member| &member.link);
-        let grace = self.context.parts.settings.reconnect_grace;
-        let is_another = self.presence.judge(hello, link, older, grace)?;
-        // guard: another-process-gets-the-model
-        if is_another {
-            self.sealed_model.forget_process(name);
-        }
-        if let Some(older) = older {
-            let reason = match older.peer.certificate == link.peer.certificate {
-                _ if is_another => ANOTHER_PROCESS,
-                false => "its certificate was renewed: it has a new connection",
-                true => "the same process has a newer connection",
-            };
-            let last = pb::Refused::new(RefusalCode::RefusalReplaced, reason);
-            older.cut(last);
-            self.settle(name);
-        }
-        info!(job = %self.context.name, party = %name, address = %link.peer.address,
-            key_exchange = link.peer.traffic.key_exchange(), program = %foreign(&hello.program), "party joined");
-        self.welcome_frame()
-    }
-
-    /// What everybody hears who is let in.
-    pub(super) fn welcome_frame(&self) -> Result<pb::Welcome, pb::Refused> {
-        let spec = serde_json::to_string(self.context.spec())
-            .map_err(|e| pb::Refused::new(RefusalCode::RefusalJobFailed, e.to_string()))?;
-        Ok(pb::Welcome {
-            version: *pb::WIRE_VERSIONS.end(),
-            program: pb::PROGRAM.into(),
-            job_spec: spec,
-            job_hash: self.context.job().hash().to_vec(),
-            model: Some(self.model.name()),
-            held: self.operator.held(),
-        })
-    }
-
-    /// A party has been let in.
-    async fn enter(&mut self, name: Arc<str>, link: Link, hello: &pb::Hello) {
-        self.skip_to(hello.last_round, MAX_SKIPPED);
-        self.lost.remove(&name);
-        self.departed.is_back(&name);
-        self.links.insert(link.id, name.clone());
-        self.grant(&link);
-        let member = Member {
+impl Member {
+    /// Whoever has come over this connection.
+    pub fn new(link: Link, hello: &pb::Hello) -> Self {
+        Self {
             link,
             location: hello.location.clone(),
             shown: Shown::default(),
@@ -115,184 +64,275 @@ impl Lead {
             model_sent: None,
             gives_model: hello.gives_model,
             knows_held: hello.knows_held,
-        };
-        match self.members.insert(name.clone(), member) {
-            Some(older) => drop(self.links.remove(&older.link.id)),
-            None => self.changed = self.context.now(),
         }
-        self.watch_crowd();
-        self.greet(&name, hello).await;
-        // guard: who-was-asked-for-the-model-may-be-gone
-        // What went over an older connection may be lost.
-        self.forget_sealer(&name);
-        self.forget_giver(&name);
-        self.context.news();
+    }
+}
+
+impl Members {
+    /// Nobody is here at this time.
+    pub fn new(now: Time) -> Self {
+        Self {
+            changed: now,
+            ..Self::default()
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Member> {
+        self.parties.get(name)
+    }
+
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Member> {
+        self.parties.get_mut(name)
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.parties.contains_key(name)
+    }
+
+    /// How many parties are connected.
+    pub fn len(&self) -> usize {
+        self.parties.len()
+    }
+
+    /// The names of the connected parties.
+    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.parties.keys()
+    }
+
+    /// The connected parties.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Member)> {
+        self.parties.iter()
+    }
+
+    pub fn server(&self, role: ServerRole) -> Option<&Member> {
+        self.servers.get(&role)
+    }
+
+    pub fn server_mut(&mut self, role: ServerRole) -> Option<&mut Member> {
+        self.servers.get_mut(&role)
+    }
+
+    /// The party at the other end of a connection.
+    pub fn name_at(&self, link: LinkId) -> Option<&Arc<str>> {
+        self.links.get(&link)
+    }
+
+    /// The server at the other end of a connection, if it is one.
+    pub fn server_at(&self, link: LinkId) -> Option<ServerRole> {
+        let mut servers = self.servers.iter();
+        servers.find_map(|(role, server)| (server.link.id == link).then_some(*role))
+    }
+
+    /// When somebody last came or went.
+    pub fn changed(&self) -> Time {
+        self.changed
+    }
+
+    /// Who was lost since the latest round was offered, and may come back.
+    pub fn lost(&self) -> Vec<String> {
+        self.lost.iter().map(|name| name.to_string()).collect()
+    }
+
+    /// A round is offered: who was lost before is no news any more.
+    pub fn forget_lost(&mut self) {
+        self.lost.clear();
+    }
+
+    /// Whether a party of this name is here, or was lately.
+    pub fn knows(&self, name: &str) -> bool {
+        self.has(name) || self.lost.contains(name) || self.departed.has(name)
+    }
+
+    /// Decides whether a new connection replaces the one under its name ([`Presence::judge`]).
+    pub fn judge(
+        &mut self,
+        hello: &pb::Hello,
+        newer: &Link,
+        grace: Duration,
+    ) -> Result<bool, pb::Refused> {
+        let older = self.parties.get(&newer.peer.name);
+        let older = older.map(|member| &member.link);
+        self.presence.judge(hello, newer, older, grace)
+    }
+
+    /// A party has been let in.
+    pub fn enter(&mut self, name: &Arc<str>, member: Member, now: Time) {
+        self.lost.remove(name);
+        self.departed.is_back(name);
+        self.links.insert(member.link.id, name.clone());
+        match self.parties.insert(name.clone(), member) {
+            Some(older) => drop(self.links.remove(&older.link.id)),
+            None => self.changed = now,
+        }
+    }
+
+    /// The connection of a party has ended. `returns` says whether the party does not know that, and will come back: its
+    /// lease runs on.
+    pub fn leave(&mut self, link: LinkId, now: Time, returns: bool) {
+        let Some(name) = self.links.remove(&link) else {
+            return;
+        };
+        self.changed = now;
+        let member = self.parties.remove(&name);
+        if returns {
+            self.lost.insert(name);
+        } else if let Some(member) = member {
+            member.link.release();
+        }
+    }
+
+    /// A server has been let in; the one before it in its role, if there was one.
+    pub fn enter_server(&mut self, role: ServerRole, server: Member, now: Time) -> Option<Member> {
+        self.changed = now;
+        self.servers.insert(role, server)
+    }
+
+    /// The connection of a server has ended.
+    pub fn leave_server(&mut self, role: ServerRole, now: Time) {
+        self.changed = now;
+        self.servers.remove(&role);
+    }
+
+    /// Everybody goes: the job has ended here.
+    pub fn dismiss(&mut self) -> impl Iterator<Item = Member> + use<> {
+        self.links.clear();
+        for member in self.parties.values() {
+            member.link.release();
+        }
+        let servers = std::mem::take(&mut self.servers).into_values();
+        let parties = std::mem::take(&mut self.parties).into_values();
+        parties.chain(servers)
+    }
+
+    /// The parties and the servers.
+    pub fn everybody(&self) -> impl Iterator<Item = &Member> {
+        self.parties.values().chain(self.servers.values())
+    }
+
+    /// What was sent of the model before does not count.
+    pub fn forget_model(&mut self) {
+        for member in self.parties.values_mut() {
+            member.model_sent = None;
+        }
+    }
+
+    /// Whether every server that the job needs is connected, and the party whose vector is the root, if there is one.
+    pub fn has_needed(&self, job: &Job) -> bool {
+        let root = job.spec().root();
+        job.servers().all(|role| self.servers.contains_key(&role))
+            && root.is_none_or(|root| self.has(root))
+    }
+
+    /// Those that are not.
+    pub fn missing_needed(&self, job: &Job) -> String {
+        let needed = job.servers();
+        let missing = needed.filter(|role| !self.servers.contains_key(role));
+        let mut names: Vec<String> = missing.map(|role| format!("the {role}")).collect();
+        let root = job.spec().root().filter(|root| !self.has(root));
+        names.extend(
+            root.map(|root| format!("the party {root}, with whose vector the others are compared")),
+        );
+        names.join(" and ")
+    }
+
+    /// Why no round begins without those that are not here, or not ready.
+    pub fn lacks_needed(&self, job: &Job) -> String {
+        let missing = self.missing_needed(job);
+        if let (true, Some(root)) = (missing.is_empty(), job.spec().root()) {
+            return format!(
+                "no round begins without the party {root}: it is connected, but not ready"
+            );
+        }
+        format!("no round begins without {missing}: not connected yet")
+    }
+
+    /// The key exchange of TLS on each connection.
+    pub fn key_exchange(&self) -> BTreeMap<String, String> {
+        let of = |name: String, member: &Member| {
+            let key_exchange = member.link.peer.traffic.key_exchange();
+            (name, key_exchange.to_owned())
+        };
+        let parties = self.parties.iter();
+        let parties = parties.map(|(name, member)| of(name.to_string(), member));
+        let servers = self.servers.iter();
+        let servers = servers.map(|(role, server)| of(role.to_string(), server));
+        parties.chain(servers).collect()
     }
 
     /// Says once that rounds are always of the same parties where more are here than a round takes.
-    fn watch_crowd(&mut self) {
-        let (here, most) = (self.members.len(), self.context.spec().parties as usize);
-        let chooses = self.context.parts.settings.choice != Choice::First || self.is_hosted();
+    pub fn watch_crowd(&mut self, context: &Context, is_hosted: bool) {
+        let (here, most) = (self.len(), context.spec().parties as usize);
+        let chooses = context.parts.settings.choice != Choice::First || is_hosted;
         if here <= most || self.crowd_told || chooses {
             return;
         }
         self.crowd_told = true;
         warn!(
-            job = %self.context.name,
+            job = %context.name,
             "{here} parties are connected, and a round takes {most}: those that are ready first, so others may never take \
              part; set choice to turns or random (--choice of blindsum serve), or raise parties in a new job"
         );
     }
 
-    /// Why there are no more rounds here: parties of a job that goes on elsewhere, or later, come again.
-    pub(super) fn job_failed(&self) -> pb::Refused {
-        let reason = &self.reason;
-        match self.is_broken {
-            true => {
-                let reason = format!("the coordinator cannot go on, the job may: {reason}");
-                pb::Refused::new(RefusalCode::RefusalStopping, reason)
-            }
-            false => {
-                let reason = format!("the job has failed: {reason}");
-                pb::Refused::new(RefusalCode::RefusalJobFailed, reason)
-            }
+    /// Tells one party that the round goes on without it, and without its vector.
+    pub fn tell_dropped(&self, round: u64, name: &str, reason: &str) {
+        self.tell_gone(round, name, reason, false);
+    }
+
+    /// Tells one party that the round goes on without it. Where its vector may be in the sum, nobody knows yet whether it
+    /// counts.
+    pub fn tell_gone(&self, round: u64, name: &str, reason: &str, may_count: bool) {
+        if let Some(member) = self.get(name) {
+            let frame = pb::RoundAborted {
+                round,
+                only_you: true,
+                reason: reason.into(),
+                counted: false,
+                unknown: may_count,
+            };
+            member.link.frame(frame.into());
         }
     }
 
-    /// A party that was let into a failed job to hear the latest result has heard it.
-    pub(super) fn leave_failed(&self, name: &str) {
-        let member = self.members.get(name);
-        if let Some(member) = member.filter(|_| self.state.has_broken_off()) {
-            member.link.close(self.job_failed());
+    /// Tells every party that knows the frame why operators let no round begin, or that the job goes on. A party that
+    /// connects hears it in its `Welcome`.
+    pub fn tell_held(&self, reason: &str) {
+        let reason = reason.into();
+        let frame = pb::CoordinatorFrame::from(pb::JobHeld { reason });
+        for member in self.parties.values().filter(|member| member.knows_held) {
+            member.link.frame(frame.clone());
         }
     }
 
-    /// What a party that has just connected needs to go on.
-    async fn greet(&mut self, name: &Arc<str>, hello: &pb::Hello) {
-        if !self.resume_opening(name, hello.round) {
-            self.resume(name, hello).await;
+    /// Tells all parties and servers something.
+    pub fn tell_everybody(&self, frame: &CoordinatorFrame) {
+        for member in self.everybody() {
+            member.link.frame(frame.clone());
         }
-        let Some(member) = self.members.get(name) else {
-            return;
-        };
-        if self.state == JobState::Done {
-            member.link.frame(self.job_done().into());
-        }
-        let is_called = self.is_called(name);
-        if let Some(joining) = self.joining.as_mut().filter(|_| is_called) {
-            if hello.round != joining.number {
-                joining.forget(name);
-            }
-            let round = joining.number;
-            member.link.frame(self.offer(round).into());
-        }
-        self.call_came(name, hello.round);
     }
 
-    /// A connection has ended. `returns` says whether the party does not know that, and will come back.
-    pub(super) fn leave(&mut self, link: LinkId, reason: &str, returns: bool) {
-        let Some(name) = self.links.remove(&link) else {
-            return;
-        };
-        let name = &name;
-        // Whoever has left the job by itself is in the log already.
-        if !self.departed.has(name) {
-            info!(job = %self.context.name, party = %name, %reason, "party left");
+    /// Tells one server something.
+    pub fn tell_server(&self, role: ServerRole, frame: CoordinatorFrame) {
+        if let Some(server) = self.servers.get(&role) {
+            server.link.frame(frame);
         }
-        self.settle(name);
-        self.members.remove(name);
-        match returns {
-            // Its lease runs on: it may be back before the end of it.
-            true => drop(self.lost.insert(name.clone())),
-            false => self.release(name),
-        }
-        if let Some(joining) = &mut self.joining {
-            joining.forget(name);
-        }
-        if let Some(opening) = &mut self.opening {
-            opening.lost(name, self.context.now());
-        }
-        self.forget_sealer(name);
-        self.forget_giver(name);
-        self.call_left(name);
-        self.changed = self.context.now();
-        if let Some(running) = &mut self.running {
-            running.lost(name, self.context.now());
-        }
-        self.context.news();
     }
 
-    /// Ends the connection of a party that sent what it must not send.
-    pub(super) fn refuse(&mut self, name: &str, reason: &str) {
-        self.expel(name, pb::Refused::new(RefusalCode::RefusalBadFrame, reason));
-    }
-
-    /// Ends the connection of a party. It has gone at once: nothing that it says after this is heard, and nothing is
-    /// queued for it, however slowly it reads.
-    pub(super) fn expel(&mut self, name: &str, refusal: pb::Refused) {
-        let Some(member) = self.members.get(name) else {
-            return;
-        };
-        let (link, reason) = (member.link.id, refusal.reason.clone());
-        // guard: rule-breakers-go-at-once
-        member.link.cut(refusal);
-        self.leave(link, &reason, false);
-    }
-
-    /// Sends the current model, once a connection and version.
-    pub(super) fn send_model(&mut self, name: &str, version: u64) {
-        let current = self.model.version();
-        let Some(member) = self.members.get_mut(name) else {
-            return;
-        };
-        if version != current || self.model.is_awaited() {
-            // A round was finished meanwhile; the next offer names the newer version. So does that of round 1 where the first
-            // model is not here.
-            return;
+    /// The servers hear that a round is over.
+    pub fn end_for_servers(&self, round: u64, reason: &str, counted: bool) {
+        for role in self.servers.keys() {
+            self.tell_server(*role, over(round, reason, counted).into());
         }
-        if member.model_sent == Some(version) {
-            let reason = format!("model version {version} was sent over this connection already");
-            return self.refuse(name, &reason);
-        }
-        member.model_sent = Some(version);
-        if self.model.is_hidden() {
-            return self.want_sealed_model(&name.into());
-        }
-        info!(job = %self.context.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
-        member.link.say(Say::Model {
-            version,
-            values: self.model_bytes.clone(),
-        });
     }
 }
 
-/// Whether both speak one version of the wire, and the party is who its certificate says.
-pub(super) fn check_hello(hello: &pb::Hello, name: &str) -> Result<(), pb::Refused> {
-    let (first, last) = pb::WIRE_VERSIONS.into_inner();
-    // guard: versions-meet
-    if hello.first_version > last || hello.last_version < first {
-        let reason = format!(
-            "{} speaks wire versions {first} to {last}, {} speaks {} to {}: update the older one",
-            pb::PROGRAM,
-            foreign(&hello.program),
-            hello.first_version,
-            hello.last_version
-        );
-        return Err(pb::Refused::new(RefusalCode::RefusalVersion, reason));
+/// What a server hears of a round that is over.
+pub(super) fn over(round: u64, reason: &str, counted: bool) -> pb::RoundAborted {
+    pb::RoundAborted {
+        round,
+        only_you: false,
+        reason: reason.into(),
+        counted,
+        unknown: false,
     }
-    if hello.location.chars().count() > LONGEST_LOCATION
-        || hello.location.chars().any(char::is_control)
-    {
-        let rule = format!("location: must be a text of at most {LONGEST_LOCATION} characters");
-        return Err(pb::Refused::new(RefusalCode::RefusalBadFrame, rule));
-    }
-    // guard: parties-are-called-as-certified
-    if hello.name != name {
-        let reason = format!(
-            "the party calls itself {:?}, its certificate is that of {name:?}",
-            foreign(&hello.name)
-        );
-        return Err(pb::Refused::new(RefusalCode::RefusalName, reason));
-    }
-    Ok(())
 }

@@ -7,6 +7,7 @@
 //! results, `first` how a party gives the first model, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
 //! result, `plateau` whether a metric ends it, and `conduct` who sits out rounds. `hosted` are rounds that a host begins. `counting` is what watchers see counted.
 
+mod admitting;
 mod beginning;
 mod board;
 mod called;
@@ -24,7 +25,6 @@ mod failed;
 mod faults;
 mod finished;
 mod first;
-mod held;
 mod hidden;
 mod hosted;
 mod job;
@@ -47,10 +47,10 @@ mod talking;
 mod times;
 mod trouble;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blindsum_protocol::{Best, InitialModel, Job, RoundKind, ServerRole};
+use blindsum_protocol::{Best, InitialModel, Job, RoundKind};
 use bytes::Bytes;
 use tracing::warn;
 
@@ -62,12 +62,12 @@ use crate::store::StoredJob;
 use crate::totals::{Cause, Totals};
 pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
+pub use admitting::LONGEST_LOCATION;
 use board::Board;
 pub use board::Counted;
 use choosing::Turns;
 use conduct::Conduct;
 use context::Context;
-use departed::Departed;
 pub use departed::departure;
 use ended::Ended;
 pub use face::{
@@ -78,12 +78,10 @@ use first::FirstModel;
 use hidden::SealedModel;
 use hosted::Hosted;
 use joining::Joining;
-pub use members::LONGEST_LOCATION;
-use members::Member;
+use members::Members;
 use opening::Opening;
 use operator::Operator;
 pub use operator::Standing;
-use presence::Presence;
 use released::Opened;
 use running::Running;
 pub use servers::KEY_SERVICE;
@@ -209,16 +207,7 @@ struct Lead {
     context: Context,
     model: Model,
     model_bytes: Bytes,
-    members: BTreeMap<Arc<str>, Member>,
-    /// Whose connection it is, of those in [`members`](Self::members).
-    links: BTreeMap<LinkId, Arc<str>>,
-    /// The other servers of the job that are connected.
-    servers: BTreeMap<ServerRole, Member>,
-    presence: Presence,
-    /// Who was lost since the latest round was offered, and may come back.
-    lost: BTreeSet<Arc<str>>,
-    /// Who has left the job by itself, and why.
-    departed: Departed,
+    members: Members,
     joining: Option<Joining>,
     /// The roster that is fixed, while its members open their nonces.
     opening: Option<Opening>,
@@ -256,8 +245,6 @@ struct Lead {
     is_broken: bool,
     /// Rounds that were begun. Their numbers also move by what parties say, this one does not.
     begun: u64,
-    /// When somebody last came or went.
-    changed: Time,
     /// When the job gives up, unless a round begins.
     patience: Time,
     /// What the operator must do soon about the revocation list; empty where that is nothing.
@@ -268,8 +255,6 @@ struct Lead {
     falling: Falling,
     /// What the operator must know of them; empty where that is nothing.
     bounds_warning: String,
-    /// Whether it was said that more parties are here than a round takes.
-    crowd_told: bool,
     /// Whose certificates are not in their time, where no round begins because of that.
     out_of_time: Option<OutOfTime>,
     /// When the list is looked at next.
@@ -304,12 +289,7 @@ impl Lead {
             context: Context::new(hand, parts, board),
             model_bytes: stored.model.to_bytes(),
             model: stored.model,
-            members: BTreeMap::new(),
-            links: BTreeMap::new(),
-            servers: BTreeMap::new(),
-            presence: Presence::default(),
-            lost: BTreeSet::new(),
-            departed: Departed::default(),
+            members: Members::new(now),
             joining: None,
             opening: None,
             running: None,
@@ -325,13 +305,11 @@ impl Lead {
             turns: Turns::default(),
             sealed_model: SealedModel::default(),
             first: FirstModel::stored(stored.model_from),
-            changed: now,
             patience: now,
             warning: String::new(),
             best: None,
             falling: Falling::default(),
             bounds_warning: String::new(),
-            crowd_told: false,
             out_of_time: None,
             list_look: now,
             state: JobState::Running,

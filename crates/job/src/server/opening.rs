@@ -183,7 +183,7 @@ impl Lead {
             }
             (false, true) => {
                 let reason = "the roster was fixed without this party";
-                self.tell_dropped(round, name, reason);
+                self.members.tell_dropped(round, name, reason);
             }
             (false, false) => return false,
         }
@@ -237,7 +237,7 @@ impl Lead {
             let lost = lost.map(|(until, name, reason)| (until, name.clone(), reason));
             let until = match lost {
                 Some((until, name, reason)) if until <= now => {
-                    let reason = self.departed.reason(&name, reason);
+                    let reason = self.members.departed.reason(&name, reason);
                     self.will_not_open(&name, reason);
                     continue;
                 }
@@ -259,8 +259,7 @@ impl Lead {
     /// knows yet. Where it is more than may lie, what is at fault is nothing of theirs.
     fn too_late(&mut self, seconds: f64) -> Result<(), Halt> {
         let missing = self.opening.iter().flat_map(Opening::missing).cloned();
-        let (here, lost): (Vec<_>, Vec<_>) =
-            missing.partition(|name| self.members.contains_key(name));
+        let (here, lost): (Vec<_>, Vec<_>) = missing.partition(|name| self.members.has(name));
         let said_nothing = format!("said nothing within {seconds} s");
         for name in &lost {
             self.will_not_open(name, "its connection was lost".into());

@@ -323,9 +323,7 @@ impl Lead {
     /// Whether a party of this name is here, or was lately.
     fn knows(&self, party: &str) -> bool {
         let latest = &self.context.board.status().round;
-        self.members.contains_key(party)
-            || self.lost.contains(party)
-            || self.departed.has(party)
+        self.members.knows(party)
             || latest
                 .as_ref()
                 .is_some_and(|round| round.parties.iter().any(|name| name == party))
@@ -380,7 +378,10 @@ impl Lead {
         let outcome = outcome?;
         let before = self.operator.held();
         self.operator = after;
-        self.tell_held(&before);
+        let held = self.operator.held();
+        if held != before {
+            self.members.tell_held(&held);
+        }
         if matches!(order.command, Command::Extend(_)) && is_early {
             self.count_anew();
         }
@@ -445,7 +446,7 @@ impl Lead {
         let Some(until) = self.operator.drained_by() else {
             return false;
         };
-        let is_here = |name: &String| self.members.contains_key(name.as_str());
+        let is_here = |name: &String| self.members.has(name.as_str());
         let waits = self.running.is_some() || self.ended.unconfirmed().iter().any(is_here);
         !waits || until <= self.context.now()
     }

@@ -123,7 +123,9 @@ impl Lead {
             if refusal.code() == RefusalCode::RefusalCertificate {
                 // It has no other certificate to come back with while the round runs.
                 self.give_up(name, Lost::revoked(self.context.now()));
-                self.departed.sent_away(name, "its certificate is revoked");
+                self.members
+                    .departed
+                    .sent_away(name, "its certificate is revoked");
             }
         }
         !unfit.is_empty()

@@ -21,7 +21,7 @@ impl Lead {
     /// Runs one round. An error leaves the job ready for the next one, unless it says otherwise.
     pub(super) async fn run_round(&mut self) -> Result<(), Halt> {
         let mut report = self.next_report().await?;
-        self.lost.clear();
+        self.members.forget_lost();
         let number = report.number;
         let result = match self.join(&mut report).await {
             Ok(round) => {
@@ -90,7 +90,7 @@ impl Lead {
         self.open_gate(&round, 0);
         self.start_servers();
         for name in &names {
-            match self.members.contains_key(name) {
+            match self.members.has(name) {
                 true => self.send_start(name, 0),
                 false => {
                     let now = self.context.now();
@@ -114,7 +114,7 @@ impl Lead {
     fn start_servers(&mut self) {
         let roles = self.running.iter().flat_map(Running::roles);
         for role in roles.collect::<Vec<_>>() {
-            match self.servers.contains_key(&role) {
+            match self.members.server(role).is_some() {
                 true => self.send_server_start(role, 0),
                 false => {
                     let now = self.context.now();

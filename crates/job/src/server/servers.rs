@@ -1,23 +1,21 @@
 //! The other servers of a job, where its protocol needs some. They connect to the coordinator as parties do, each for its
 //! role; they are in no roster, and a round waits for them in the stages in which they speak.
 
-use std::collections::BTreeMap;
-
 use blindsum_protocol::{Seat, ServerRole};
 use tracing::{info, warn};
 
 use super::Lead;
-use super::beginning::Shown;
+use super::admitting::check_hello;
 use super::face::{Effect, LinkId, Peer};
 use super::job::Event;
 use super::link::Link;
-use super::members::{Member, check_hello};
+use super::members::{Member, over};
 use crate::MAX_AHEAD;
+use crate::foreign;
 use crate::pb::party_frame::Frame;
-use crate::pb::{self, CoordinatorFrame, RefusalCode};
+use crate::pb::{self, RefusalCode};
 use crate::report::JobState;
 use crate::totals::LossCause;
-use crate::{foreign, report};
 
 /// The name of a key service in the coordinator's process. No certificate has it.
 pub const KEY_SERVICE: &str = "key service";
@@ -27,52 +25,12 @@ const ANOTHER_SERVER: &str =
     "another process with the certificate of this server has connected after this one";
 
 impl Lead {
-    /// Whether every server that the job needs is connected, and the party whose vector is the root, if there is one.
-    pub(super) fn has_needed(&self) -> bool {
-        let mut needed = self.context.job().servers();
-        let root = self.context.spec().root();
-        needed.all(|role| self.servers.contains_key(&role))
-            && root.is_none_or(|root| self.members.contains_key(root))
-    }
-
-    /// Those that are not.
-    pub(super) fn missing_needed(&self) -> String {
-        let needed = self.context.job().servers();
-        let missing = needed.filter(|role| !self.servers.contains_key(role));
-        let mut names: Vec<String> = missing.map(|role| format!("the {role}")).collect();
-        let root = self.context.spec().root();
-        let root = root.filter(|root| !self.members.contains_key(*root));
-        names.extend(
-            root.map(|root| format!("the party {root}, with whose vector the others are compared")),
-        );
-        names.join(" and ")
-    }
-
-    /// The key exchange of TLS on each connection.
-    pub(super) fn key_exchange(&self) -> BTreeMap<String, String> {
-        let of = |name: String, member: &Member| {
-            let key_exchange = member.link.peer.traffic.key_exchange();
-            (name, key_exchange.to_owned())
-        };
-        let parties = self.members.iter();
-        let parties = parties.map(|(name, member)| of(name.to_string(), member));
-        let servers = self.servers.iter();
-        let servers = servers.map(|(role, server)| of(role.to_string(), server));
-        parties.chain(servers).collect()
-    }
-
-    /// The server at the other end of a connection, if it is one.
-    pub(super) fn server_at(&self, link: LinkId) -> Option<ServerRole> {
-        let mut servers = self.servers.iter();
-        servers.find_map(|(role, server)| (server.link.id == link).then_some(*role))
-    }
-
     /// The place in the round under way of whoever is at the other end of a connection.
     pub(super) fn seat_at(&self, link: LinkId) -> Option<Seat> {
-        if let Some(role) = self.server_at(link) {
+        if let Some(role) = self.members.server_at(link) {
             return Some(role.into());
         }
-        let name = self.links.get(&link)?;
+        let name = self.members.name_at(link)?;
         Some(self.running.as_ref()?.id(name)?.into())
     }
 
@@ -117,29 +75,21 @@ impl Lead {
         self.skip_to(hello.last_round, MAX_AHEAD);
         self.context.say(Effect::Admit(id));
         link.frame(welcome.into());
-        let server = Member {
-            link,
-            location: String::new(),
-            shown: Shown::default(),
-            counted: report::Bytes::default(),
-            model_sent: None,
-            gives_model: false,
-            knows_held: false,
-        };
-        if let Some(older) = self.servers.insert(role, server) {
+        let (server, now) = (Member::new(link, hello), self.context.now());
+        if let Some(older) = self.members.enter_server(role, server, now) {
             let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_SERVER);
             older.link.cut(last);
         }
         self.context.news();
-        self.changed = self.context.now();
         self.resume_server(role, hello);
         // guard: what-a-server-said-goes-with-its-process
         self.opened.begins_anew(role);
         if let Some(counted) = self.last_counted() {
-            self.tell_server(role, over(counted, "it has a result", true).into());
+            self.members
+                .tell_server(role, over(counted, "it has a result", true).into());
         }
         if self.state == JobState::Done {
-            self.tell_server(role, self.job_done().into());
+            self.members.tell_server(role, self.job_done().into());
         }
     }
 
@@ -169,13 +119,15 @@ impl Lead {
             self.drop_seat(number, role.into(), LossCause::Restarted, reason);
         }
         if hello.round != 0 {
-            self.tell_server(role, over(hello.round, "it is over", false).into());
+            self.members
+                .tell_server(role, over(hello.round, "it is over", false).into());
         }
     }
 
     /// Sends the beginning of the round, or what a server that has come back missed of it.
     pub(super) fn send_server_start(&mut self, role: ServerRole, heard: u32) {
-        let (Some(running), Some(server)) = (&mut self.running, self.servers.get_mut(&role)) else {
+        let (Some(running), Some(server)) = (&mut self.running, self.members.server_mut(role))
+        else {
             return;
         };
         let number = running.number();
@@ -194,12 +146,11 @@ impl Lead {
             JobState::Done => info!(job = %self.context.name, %role, %reason, "server left"),
             _ => warn!(job = %self.context.name, %role, %reason, "server left"),
         }
-        self.servers.remove(&role);
         let now = self.context.now();
+        self.members.leave_server(role, now);
         if let Some(running) = &mut self.running {
             running.lost_seat(role.into(), now);
         }
-        self.changed = now;
         self.context.news();
     }
 
@@ -217,7 +168,7 @@ impl Lead {
             }
             _ => {
                 let reason = "a frame that no server sends";
-                if let Some(server) = self.servers.get(&role) {
+                if let Some(server) = self.members.server(role) {
                     let last = pb::Refused::new(RefusalCode::RefusalBadFrame, reason);
                     server.link.cut(last);
                 }
@@ -225,34 +176,5 @@ impl Lead {
             }
         }
         None
-    }
-
-    /// Tells one server something.
-    fn tell_server(&self, role: ServerRole, frame: CoordinatorFrame) {
-        if let Some(server) = self.servers.get(&role) {
-            server.link.frame(frame);
-        }
-    }
-
-    /// Tells all servers something.
-    pub(super) fn tell_servers(&self, frame: &CoordinatorFrame) {
-        for server in self.servers.values() {
-            server.link.frame(frame.clone());
-        }
-    }
-
-    /// The servers hear that a round is over.
-    pub(super) fn end_for_servers(&self, round: u64, reason: &str, counted: bool) {
-        self.tell_servers(&over(round, reason, counted).into());
-    }
-}
-
-fn over(round: u64, reason: &str, counted: bool) -> pb::RoundAborted {
-    pb::RoundAborted {
-        round,
-        only_you: false,
-        reason: reason.into(),
-        counted,
-        unknown: false,
     }
 }

@@ -241,7 +241,7 @@ impl Lead {
                 || only_lossy && self.conduct.latest_loss(name) != self.begun
         };
         let enough = self.context.least_roster();
-        self.members.keys().filter(takes_part).count() >= enough
+        self.members.names().filter(takes_part).count() >= enough
     }
 
     /// Waits for somebody or something, longer each time, or until nobody has to be waited for.
