@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::certificates::LIST_LOOK;
 use super::face::Effect;
 use super::hosted::{Over, UnderWay};
-use super::revocation::LIST_LOOK;
 use super::{Halt, Lead};
 use crate::calls::{CallEnd, CallLost};
 use crate::machine::Time;
@@ -102,15 +102,19 @@ impl Lead {
                 call.join_until = now + seconds(call.join_within);
                 self.patience = call.join_until;
             }
-            while self.cannot_certify() && self.context.now() < self.patience {
+            while self.certificates.cannot_certify(&self.context)
+                && self.context.now() < self.patience
+            {
                 let until = self.patience.min(self.context.now() + LIST_LOOK);
                 if let Some(input) = self.next_input(Some(until)).await? {
                     self.handle(input).await;
                 }
                 self.may_begin()?;
             }
-            if self.cannot_certify() {
-                return Err(Halt::Aborted(self.why_not_certified()));
+            if self.certificates.cannot_certify(&self.context) {
+                return Err(Halt::Aborted(
+                    self.certificates.why_not_certified(&self.context),
+                ));
             }
             self.first_model().await?;
             match self.run_round().await {

@@ -10,7 +10,9 @@ impl Lead {
     pub(super) fn count_abort(&self, halt: &Halt) {
         let cause = match halt {
             Halt::Stop => Cause::Stopped,
-            Halt::Aborted(_) if self.cannot_certify() => Cause::Certificates,
+            Halt::Aborted(_) if self.certificates.cannot_certify(&self.context) => {
+                Cause::Certificates
+            }
             Halt::Aborted(_) => Cause::Failed,
             Halt::Missed { .. } | Halt::Waits { .. } => Cause::Lost,
             Halt::Unopened(_) => Cause::Withheld,

@@ -4,12 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blindsum_protocol::Seat;
-use tracing::{info, warn};
-
-use super::Lead;
-use super::failed::Lost;
-use crate::pb::{LeavingCode, RefusalCode, RoundRefusalCode};
+use crate::pb::{LeavingCode, RoundRefusalCode};
 use crate::totals::LossCause;
 use crate::{foreign, pb};
 
@@ -21,7 +16,8 @@ const MAX_DEPARTED: usize = 1000;
 pub(super) struct Departed(BTreeMap<Arc<str>, String>);
 
 impl Departed {
-    fn insert(&mut self, name: &Arc<str>, reason: String) {
+    /// The party has left, for this reason.
+    pub fn insert(&mut self, name: &Arc<str>, reason: String) {
         if self.0.len() < MAX_DEPARTED || self.0.contains_key(name) {
             self.0.insert(name.clone(), reason);
         }
@@ -53,47 +49,6 @@ impl Departed {
         reasons
             .map(|(name, reason)| (name.to_string(), reason.clone()))
             .collect()
-    }
-}
-
-impl Lead {
-    /// A party leaves the job. It is no member from now on. If its update is out, the round decides what becomes of it.
-    pub(super) fn departs(&mut self, name: &Arc<str>, leaving: &pb::Leaving) {
-        let Some(member) = self.members.get(name) else {
-            return;
-        };
-        let link = member.link.id;
-        let reason = departure(leaving);
-        // Nothing more is heard over it.
-        let last = pb::Refused::new(RefusalCode::RefusalBadFrame, reason.clone());
-        member.link.cut(last);
-        match leaving.code() {
-            LeavingCode::LeavingClosed | LeavingCode::LeavingStopped => {
-                info!(job = %self.context.name, party = %name, %reason, "leaves the job");
-            }
-            _ => warn!(job = %self.context.name, party = %name, %reason, "leaves the job"),
-        }
-        self.members.departed.insert(name, reason.clone());
-        self.leave(link, &reason, false);
-        let now = self.context.now();
-        let lost = match leaving.code() {
-            LeavingCode::LeavingFailed => Lost::broken(now),
-            _ => Lost::left(now),
-        };
-        // guard: who-has-left-may-still-count
-        self.give_up(name, lost);
-    }
-
-    /// Why somebody of the round is not waited for any more.
-    pub(super) fn why_lost(&self, seat: Seat, reason: &str) -> String {
-        match (seat, &self.running) {
-            (Seat::Party(party), Some(running)) => {
-                let name = running.name(party);
-                let reported = self.why_out_of_call(name);
-                reported.unwrap_or_else(|| self.members.departed.reason(name, reason))
-            }
-            _ => reason.into(),
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use blindsum_protocol::Tag;
 use tracing::{info, warn};
 
 use super::face::Effect;
-use super::failed::Lost;
+use super::lost::Lost;
 use super::{Halt, Lead};
 use crate::calls::{Call, CallError, CallId, CallSum};
 use crate::machine::Time;

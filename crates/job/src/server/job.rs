@@ -6,8 +6,8 @@ use blindsum_protocol::{Round, Seat, ServerIndex};
 use bytes::Bytes;
 use tracing::{error, info, warn};
 
+use super::certificates::LIST_LOOK;
 use super::face::{Effect, Hold, Input};
-use super::revocation::LIST_LOOK;
 use super::trouble::Trouble;
 use super::{Halt, Lead};
 use crate::machine::Time;
@@ -141,9 +141,9 @@ impl Lead {
         let need = self.context.least_roster();
         while self.members.len() < need
             || !self.members.has_needed(self.context.job())
-            || self.cannot_certify()
+            || self.certificates.cannot_certify(&self.context)
         {
-            if self.cannot_certify() {
+            if self.certificates.cannot_certify(&self.context) {
                 self.patience = self.context.now() + self.context.parts.settings.patience;
             } else if self.context.now() >= self.patience {
                 return Err(match self.members.len() < need {
@@ -168,10 +168,10 @@ impl Lead {
             .then(|| self.members.lacks_needed(self.context.job()));
         let (first, blocked) = (self.first_warning(), self.blocked());
         let others = [
-            &first,
-            blocked.as_str(),
+            first.as_str(),
+            &blocked,
             &self.opened.warning,
-            &self.warning,
+            self.certificates.warning(),
             &self.bounds_warning,
         ];
         let all = lacks.as_deref().into_iter().chain(others);
@@ -199,8 +199,8 @@ impl Lead {
     }
 
     pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
-        if self.cannot_certify() {
-            return Halt::Aborted(self.why_not_certified());
+        if self.certificates.cannot_certify(&self.context) {
+            return Halt::Aborted(self.certificates.why_not_certified(&self.context));
         }
         Halt::Ended(format!(
             "{have} parties were {what} within {} s, {} are needed",

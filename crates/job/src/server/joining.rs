@@ -425,7 +425,8 @@ impl Lead {
             if let RosterError::Certificate { error, .. } = &error
                 && error.is_of_time()
             {
-                self.look_at_times();
+                self.certificates
+                    .look_at_times(&self.context, &self.members);
             }
             warn!(job = %self.context.name, round, party = %culprit, %error, "left out of the roster");
             self.leave_out(round, &culprit, &error.to_string());

@@ -3,7 +3,7 @@
 //! [`CoordinatorMachine`] is its interface: the program that drives it hands in what has come ([`Input`]) and carries out what
 //! it asks for ([`Effect`]). The code behind it goes from top to bottom. `job` is the course of a job from its first
 //! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
-//! `failed` which parties live, `revocation` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round`, `collecting` and `concluding` are its rounds, `ended` their
+//! `lost` which parties live, `certificates` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round`, `collecting` and `concluding` are its rounds, `ended` their
 //! results, `first` how a party gives the first model, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
 //! result, `plateau` whether a metric ends it, and `conduct` who sits out rounds. `hosted` are rounds that a host begins. `counting` is what watchers see counted.
 
@@ -11,6 +11,7 @@ mod admitting;
 mod beginning;
 mod board;
 mod called;
+mod certificates;
 mod choosing;
 mod collecting;
 mod concluding;
@@ -21,7 +22,6 @@ mod delivery;
 mod departed;
 mod ended;
 mod face;
-mod failed;
 mod faults;
 mod finished;
 mod first;
@@ -30,6 +30,8 @@ mod hosted;
 mod job;
 mod joining;
 mod link;
+mod losing;
+mod lost;
 mod members;
 mod opening;
 mod operator;
@@ -37,7 +39,6 @@ mod owed;
 mod plateau;
 mod presence;
 mod released;
-mod revocation;
 mod round;
 mod running;
 mod servers;
@@ -65,6 +66,7 @@ use crate::{JobError, Model, StoreError};
 pub use admitting::LONGEST_LOCATION;
 use board::Board;
 pub use board::Counted;
+use certificates::Certificates;
 use choosing::Turns;
 use conduct::Conduct;
 use context::Context;
@@ -87,7 +89,6 @@ use running::Running;
 pub use servers::KEY_SERVICE;
 pub use shared::Shared;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
-use times::OutOfTime;
 use trouble::Trouble;
 
 /// The coordinator of a job, as a machine. It has no socket, no clock, no thread and no file: the same inputs at the
@@ -247,18 +248,13 @@ struct Lead {
     begun: u64,
     /// When the job gives up, unless a round begins.
     patience: Time,
-    /// What the operator must do soon about the revocation list; empty where that is nothing.
-    warning: String,
+    certificates: Certificates,
     /// The best value of the metric that may end the job.
     best: Option<Best>,
     /// The clipping bounds of rounds, where they follow from earlier ones.
     falling: Falling,
     /// What the operator must know of them; empty where that is nothing.
     bounds_warning: String,
-    /// Whose certificates are not in their time, where no round begins because of that.
-    out_of_time: Option<OutOfTime>,
-    /// When the list is looked at next.
-    list_look: Time,
     state: JobState,
     /// Why the job failed, or was done before its rounds were.
     reason: String,
@@ -306,12 +302,10 @@ impl Lead {
             sealed_model: SealedModel::default(),
             first: FirstModel::stored(stored.model_from),
             patience: now,
-            warning: String::new(),
+            certificates: Certificates::new(now),
             best: None,
             falling: Falling::default(),
             bounds_warning: String::new(),
-            out_of_time: None,
-            list_look: now,
             state: JobState::Running,
             reason: String::new(),
             stopping: false,

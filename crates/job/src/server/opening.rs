@@ -15,8 +15,8 @@ use tracing::{info, warn};
 
 use super::beginning::Beginnings;
 use super::face::Input;
-use super::failed::Lost;
 use super::job::Event;
+use super::lost::Lost;
 use super::{Halt, Lead};
 use crate::machine::Time;
 use crate::pb::party_frame::Frame;

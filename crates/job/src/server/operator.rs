@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 use super::face::Effect;
-use super::failed::Lost;
+use super::lost::Lost;
 use super::trouble::Trouble;
 use super::{Halt, Lead};
 use crate::machine::Time;

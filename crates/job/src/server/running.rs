@@ -10,8 +10,8 @@ use blindsum_protocol::{Outgoing, PartyId, Round, Seat, ServerIndex, ServerRole,
 
 use super::beginning::{Beginnings, Shown, complete_start};
 use super::face::Who;
-use super::failed::Lost;
 use super::finished::Finished;
+use super::lost::Lost;
 use super::owed::Owed;
 use super::shared::Shared;
 use crate::machine::Time;
@@ -221,6 +221,11 @@ impl Running {
     pub fn is_gone(&self, seat: impl Into<Seat>) -> bool {
         let place = self.place(seat.into());
         place.is_none_or(|place| place.gone.is_some())
+    }
+
+    /// Whether a party is still in the round.
+    pub fn has_place(&self, name: &str) -> bool {
+        self.id(name).is_some_and(|id| !self.is_gone(id))
     }
 
     /// A stage begins; those who left the round earlier are not waited for.

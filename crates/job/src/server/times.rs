@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use blindsum_crypto::calendar::utc;
 use blindsum_crypto::certificate::{CertificateError, UnixSeconds, check_time};
-use tracing::{error, info};
 
-use super::Lead;
+use super::context::Context;
+use super::members::Members;
 use crate::first_few;
 
 /// Whose certificates are not in their time, so that no round begins.
@@ -25,55 +25,22 @@ enum Whose {
     Parties { names: Vec<Arc<str>>, all: bool },
 }
 
-impl Lead {
-    /// Whether nobody can be certified for a round, whoever comes: the revocation list is out of date, or too few
-    /// certificates are in their time.
-    pub(super) fn cannot_certify(&self) -> bool {
-        // guard: no-round-begins-out-of-time
-        self.list_is_over() || self.out_of_time.is_some()
-    }
-
-    /// Whether the clock here may be wrong: by it the own certificate is not in its time, or nobody's is. Nobody is sent
-    /// away then because a certificate has expired.
-    pub(super) fn doubts_clock(&self) -> bool {
-        let whose = self.out_of_time.as_ref().map(|found| &found.whose);
-        matches!(whose, Some(Whose::Own | Whose::Parties { all: true, .. }))
-    }
-
-    /// Compares the times of certificates with the clock, and tells the operator where that is news.
-    pub(super) fn look_at_times(&mut self) {
-        let found = self.find_out_of_time(self.context.unix_seconds());
-        let before = self.out_of_time.as_ref().map(|before| &before.whose);
-        if found.as_ref().map(|found| &found.whose) == before {
-            return;
-        }
-        match &found {
-            Some(found) => error!(job = %self.context.name, "{}", found.warning),
-            None => {
-                info!(job = %self.context.name, "enough certificates are in their time: rounds may begin")
-            }
-        }
-        self.out_of_time = found;
-        self.context.news();
-    }
-
-    fn find_out_of_time(&self, now: UnixSeconds) -> Option<OutOfTime> {
-        if let Some(own) = &self.context.parts.own
+impl OutOfTime {
+    /// Compares the times of certificates with the clock.
+    pub fn find(context: &Context, members: &Members) -> Option<Self> {
+        let now = context.unix_seconds();
+        if let Some(own) = &context.parts.own
             && let Err(error) = check_time(own(), now)
         {
             let whose = Whose::Own;
             let warning = warning("the coordinator's own certificate", &error, now);
-            return Some(OutOfTime { whose, warning });
+            return Some(Self { whose, warning });
         }
-        let (need, have) = (self.context.least_roster(), self.members.len());
-        let out = self.members.iter().filter_map(|(name, member)| {
+        let (need, have) = (context.least_roster(), members.len());
+        let out = members.iter().filter_map(|(name, member)| {
             let certificate = &member.link.peer.certificate;
-            let error = self
-                .context
-                .parts
-                .anchor
-                .verify_party(certificate, now)
-                .err()?;
+            let verified = context.parts.anchor.verify_party(certificate, now);
+            let error = verified.err()?;
             error.is_of_time().then(|| (name.clone(), error))
         });
         let (names, errors): (Vec<_>, Vec<_>) = out.unzip();
@@ -90,10 +57,20 @@ impl Lead {
             first_few(&names),
         );
         let warning = warning(&what, first, now);
-        Some(OutOfTime {
+        Some(Self {
             whose: Whose::Parties { names, all },
             warning,
         })
+    }
+
+    /// Whether these are the same certificates.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.whose == other.whose
+    }
+
+    /// Whether the clock here may be wrong: by it the own certificate is not in its time, or nobody's is.
+    pub fn doubts_clock(&self) -> bool {
+        matches!(self.whose, Whose::Own | Whose::Parties { all: true, .. })
     }
 }
 

@@ -116,7 +116,7 @@ impl Lead {
         }
         match halt {
             // Nobody can be certified: no round is to blame, and none begins before that is over.
-            Halt::Aborted(_) if self.cannot_certify() => Ok(()),
+            Halt::Aborted(_) if self.certificates.cannot_certify(&self.context) => Ok(()),
             // Whoever ended it takes no part in the next one, which may as well begin now.
             Halt::Missed { .. } if self.has_enough_others() => Ok(()),
             Halt::Missed { whom, .. } => self.wait_for(&whom, Self::has_enough_others).await,

@@ -1,16 +1,16 @@
 //! Certificates while a job runs: a party whose certificate is on the CA's revocation list or has expired must leave,
 //! and the operator is warned in time that the list expires.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::calendar::{UnixSeconds, utc};
 use blindsum_crypto::certificate::CertificateError;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
-use super::Lead;
+use super::context::Context;
 use super::face::Peer;
-use super::failed::Lost;
+use super::members::Members;
+use super::times::OutOfTime;
 use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
 
@@ -20,63 +20,105 @@ pub(super) const LIST_LOOK: Duration = Duration::from_secs(2);
 /// So long before its end a list is warned of: a week.
 const WARNED_AHEAD: UnixSeconds = 7 * 86_400;
 
-impl Lead {
-    /// Does what the list asks for, where it is time to look; gives the time of the next look.
-    pub(super) fn heed_list(&mut self) -> Time {
-        if self.context.now() < self.list_look {
-            return self.list_look;
+/// Whether parties can be certified, and what the operator must do about it.
+pub(super) struct Certificates {
+    /// What the operator must do soon; empty where that is nothing.
+    warning: String,
+    /// Whose certificates are not in their time, where no round begins because of that.
+    out_of_time: Option<OutOfTime>,
+    /// When the list is looked at next.
+    next_look: Time,
+}
+
+impl Certificates {
+    /// Nothing was looked at yet.
+    pub fn new(now: Time) -> Self {
+        Self {
+            warning: String::new(),
+            out_of_time: None,
+            next_look: now,
         }
-        self.list_look = self.context.now() + LIST_LOOK;
-        // guard: the-revoked-have-to-go
-        self.expel_unfit();
-        let of_list = self.list_warning();
+    }
+
+    /// What the operator must do soon; empty where that is nothing.
+    pub fn warning(&self) -> &str {
+        &self.warning
+    }
+
+    /// Whether it is time to look at the list, and when it is the next time.
+    pub fn must_look(&mut self, now: Time) -> (bool, Time) {
+        let is_time = now >= self.next_look;
+        if is_time {
+            self.next_look = now + LIST_LOOK;
+        }
+        (is_time, self.next_look)
+    }
+
+    /// Warns the operator, where there is something new to warn of.
+    pub fn warn(&mut self, context: &Context) {
+        let of_list = list_warning(context);
         // Of certificates out of their time the log says so already.
-        let of_times = match self.list_is_over() {
+        let of_times = match list_is_over(context) {
             true => None,
             false => self.out_of_time.as_ref().map(|found| found.warning.clone()),
         };
         let is_logged = of_times.is_some() || of_list.is_empty();
         let warning = of_times.unwrap_or(of_list);
         if warning != self.warning {
-            match self.list_is_over() {
-                true => error!(job = %self.context.name, "{warning}"),
-                false if !is_logged => warn!(job = %self.context.name, "{warning}"),
+            match list_is_over(context) {
+                true => error!(job = %context.name, "{warning}"),
+                false if !is_logged => warn!(job = %context.name, "{warning}"),
                 false => {}
             }
             self.warning = warning;
-            self.context.news();
+            context.news();
         }
-        self.list_look
     }
 
-    fn list_warning(&self) -> String {
-        let now = self.context.unix_seconds();
-        warning(self.context.parts.anchor.lists_valid_until(), now)
+    /// Whether nobody can be certified for a round, whoever comes: the revocation list is out of date, or too few
+    /// certificates are in their time.
+    pub fn cannot_certify(&self, context: &Context) -> bool {
+        // guard: no-round-begins-out-of-time
+        list_is_over(context) || self.out_of_time.is_some()
     }
 
     /// Why nobody can be certified now.
-    pub(super) fn why_not_certified(&self) -> String {
+    pub fn why_not_certified(&self, context: &Context) -> String {
         match &self.out_of_time {
-            Some(found) if !self.list_is_over() => found.warning.clone(),
-            _ => self.list_warning(),
+            Some(found) if !list_is_over(context) => found.warning.clone(),
+            _ => list_warning(context),
         }
     }
 
-    /// Whether there is a list and its time is over: nobody can be certified then.
-    pub(super) fn list_is_over(&self) -> bool {
-        let until = self.context.parts.anchor.lists_valid_until();
-        // guard: no-round-without-a-valid-list
-        until.is_some_and(|until| until <= self.context.unix_seconds())
+    /// Compares the times of certificates with the clock, and tells the operator where that is news.
+    pub fn look_at_times(&mut self, context: &Context, members: &Members) {
+        let (found, before) = (OutOfTime::find(context, members), &self.out_of_time);
+        let is_news = match (&found, before) {
+            (Some(found), Some(before)) => !found.is_like(before),
+            (found, before) => found.is_some() != before.is_some(),
+        };
+        if !is_news {
+            return;
+        }
+        match &found {
+            Some(found) => error!(job = %context.name, "{}", found.warning),
+            None => {
+                info!(job = %context.name, "enough certificates are in their time: rounds may begin")
+            }
+        }
+        self.out_of_time = found;
+        context.news();
     }
 
     /// What a party hears whose certificate counts no more: it is on the list, or its time is over. Whose time ends
     /// amid a round goes on to the end of it. If the clock here may be wrong, nobody's time is over.
-    pub(super) fn unfit(&self, peer: &Peer) -> Option<pb::Refused> {
-        let verified = self
-            .context
-            .parts
-            .anchor
-            .verify_party(&peer.certificate, self.context.unix_seconds());
+    pub fn unfit(&self, context: &Context, peer: &Peer, is_in_round: bool) -> Option<pb::Refused> {
+        let now = context.unix_seconds();
+        let doubts_clock = self
+            .out_of_time
+            .as_ref()
+            .is_some_and(OutOfTime::doubts_clock);
+        let verified = context.parts.anchor.verify_party(&peer.certificate, now);
         let (code, reason) = match verified {
             Err(CertificateError::Revoked) => (
                 RefusalCode::RefusalCertificate,
@@ -86,7 +128,7 @@ impl Lead {
             ),
             Err(CertificateError::Expired { not_after, now })
                 // guard: certificates-that-end-are-refused, nobody-is-expelled-by-a-wrong-clock
-                if !self.is_in_round(&peer.name) && !self.doubts_clock() =>
+                if !is_in_round && !doubts_clock =>
             {
                 // Its reader cuts long texts off: what to do comes early.
                 let reason = format!(
@@ -102,34 +144,20 @@ impl Lead {
         };
         Some(pb::Refused::new(code, reason))
     }
+}
 
-    fn is_in_round(&self, name: &str) -> bool {
-        let running = self.running.as_ref();
-        running.is_some_and(|running| running.id(name).is_some_and(|id| !running.is_gone(id)))
-    }
+/// Whether there is a list and its time is over: nobody can be certified then.
+fn list_is_over(context: &Context) -> bool {
+    let until = context.parts.anchor.lists_valid_until();
+    // guard: no-round-without-a-valid-list
+    until.is_some_and(|until| until <= context.unix_seconds())
+}
 
-    /// Ends the connections of those whose certificate counts no more: they are in no round from now on, and get no
-    /// further model. Whether there were any.
-    pub(super) fn expel_unfit(&mut self) -> bool {
-        self.look_at_times();
-        let unfit = self.members.iter().filter_map(|(name, member)| {
-            let refusal = self.unfit(&member.link.peer)?;
-            Some((name.clone(), refusal))
-        });
-        let unfit: Vec<(Arc<str>, pb::Refused)> = unfit.collect();
-        for (name, refusal) in &unfit {
-            warn!(job = %self.context.name, party = %name, reason = %refusal.reason, "the connection is closed");
-            self.expel(name, refusal.clone());
-            if refusal.code() == RefusalCode::RefusalCertificate {
-                // It has no other certificate to come back with while the round runs.
-                self.give_up(name, Lost::revoked(self.context.now()));
-                self.members
-                    .departed
-                    .sent_away(name, "its certificate is revoked");
-            }
-        }
-        !unfit.is_empty()
-    }
+fn list_warning(context: &Context) -> String {
+    warning(
+        context.parts.anchor.lists_valid_until(),
+        context.unix_seconds(),
+    )
 }
 
 /// What is to be done about a list that ends at `until`; empty where that is nothing.

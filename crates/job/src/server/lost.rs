@@ -4,18 +4,13 @@
 //! broken: a stage waits `reconnect_grace` for the party to come back. A party that gives no sign of life, over a
 //! connection that seems to stand or over none: it is a member until its lease runs out, and has failed then.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::warn;
-
-use super::Lead;
 use crate::machine::Time;
-use crate::pb::{RefusalCode, Refused};
 use crate::totals::LossCause;
 
 /// What reports, and the party where it hears it, are told of a lease that ran out.
-const FAILED: &str = "its lease ran out: it gave no sign of life";
+pub(super) const FAILED: &str = "its lease ran out: it gave no sign of life";
 
 /// What reports are told of a certificate that is on the revocation list.
 const REVOKED: &str = "its certificate was revoked";
@@ -120,34 +115,6 @@ impl Lost {
             How::Revoked => LossCause::Revoked,
             How::Banned => LossCause::Banned,
             How::Reported => LossCause::Failed,
-        }
-    }
-}
-
-impl Lead {
-    /// A party has failed: its connection ends, and the round under way does without it. Should it live after all, it
-    /// connects again.
-    pub(super) fn lease_lost(&mut self, name: &Arc<str>) {
-        let now = self.context.now();
-        warn!(job = %self.context.name, party = %name, "failed: {FAILED}");
-        self.context.count(|totals| totals.leases_expired += 1);
-        if let Some(member) = self.members.get(name) {
-            let link = member.link.id;
-            let last = Refused::new(RefusalCode::RefusalTooSlow, FAILED);
-            member.link.cut(last);
-            self.leave(link, FAILED, true);
-        }
-        self.give_up(name, Lost::failed(now));
-    }
-
-    /// The round under way does not wait for a party any more.
-    pub(super) fn give_up(&mut self, name: &str, lost: Lost) {
-        self.call_gave_up(name, lost);
-        if let Some(opening) = &mut self.opening {
-            opening.member_failed(name, lost);
-        }
-        if let Some(running) = &mut self.running {
-            running.failed(name, lost);
         }
     }
 }
