@@ -88,7 +88,8 @@ impl Lead {
         link.grant();
         let member = Member::new(link, hello);
         self.members.enter(&name, member, self.context.now());
-        self.members.watch_crowd(&self.context, self.is_hosted());
+        self.members
+            .watch_crowd(&self.context, self.calls.is_hosted);
         self.greet(&name, hello).await;
         // guard: who-was-asked-for-the-model-may-be-gone
         // What went over an older connection may be lost.
@@ -131,7 +132,7 @@ impl Lead {
         if self.state == JobState::Done {
             member.link.frame(self.job_done().into());
         }
-        let is_called = self.is_called(name);
+        let is_called = self.calls.is_called(name);
         if let Some(joining) = self.joining.as_mut().filter(|_| is_called) {
             if hello.round != joining.number {
                 joining.forget(name);
@@ -162,7 +163,9 @@ impl Lead {
         }
         self.forget_sealer(name);
         self.forget_giver(name);
-        self.call_left(name);
+        if self.joining.is_some() {
+            self.calls.left(name, now);
+        }
         if let Some(running) = &mut self.running {
             running.lost(name, now);
         }

@@ -1,30 +1,17 @@
 //! The round of a call: it waits for the parties that its host has named, and for nobody else.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
+use super::calls::UnderWay;
 use super::certificates::LIST_LOOK;
 use super::face::Effect;
-use super::hosted::{Over, UnderWay};
 use super::{Halt, Lead};
-use crate::calls::{CallEnd, CallLost};
-use crate::machine::Time;
 use crate::seconds;
-
-/// What people are told of lost parties.
-fn in_words(lost: &BTreeMap<String, String>) -> String {
-    let each: Vec<String> = lost
-        .iter()
-        .map(|(name, why)| format!("{name}: {why}"))
-        .collect();
-    crate::first_few(&each)
-}
 
 impl Lead {
     /// Waits for a call, and runs its round. Between calls nobody loses patience.
     pub(super) async fn run_call(&mut self) -> Result<(), Halt> {
-        while self.call().is_none() {
+        while self.calls.call.as_ref().is_none() {
             if !self.operator.held().is_empty() || self.is_over() {
                 return Ok(());
             }
@@ -37,31 +24,13 @@ impl Lead {
             }
         }
         let halt = self.run_called_rounds().await;
-        let Some(call) = self.hosted.as_mut().and_then(|hosted| hosted.call.take()) else {
+        let Some(call) = self.calls.call.take() else {
             return halt;
         };
-        let lost = self.lost_of(&call);
-        if let (Some(sum), Some(hosted)) = (&call.sum, &mut self.hosted) {
-            hosted.over = Some(Over {
-                tag: call.tag,
-                round: sum.round,
-                lost: sum.lost.clone(),
-            });
-        }
-        let end = match (call.sum, &halt) {
-            (Some(sum), _) => CallEnd::Sum(sum),
-            (None, halt) => CallEnd::Lost(CallLost {
-                tag: call.tag.map(|tag| tag.number),
-                round: call.round,
-                reason: halt
-                    .as_ref()
-                    .err()
-                    .map_or("it has no result", Halt::reason)
-                    .into(),
-                lost,
-            }),
-        };
-        self.context.say(Effect::CallEnded { id: call.id, end });
+        let (id, lost) = (call.id, self.lost_of(&call));
+        let reason = halt.as_ref().err().map_or("it has no result", Halt::reason);
+        let end = self.calls.end(call, reason, lost);
+        self.context.say(Effect::CallEnded { id, end });
         self.context.news();
         match halt {
             Err(halt @ (Halt::Stop | Halt::Broken(_))) => Err(halt),
@@ -98,7 +67,7 @@ impl Lead {
     async fn run_called_rounds(&mut self) -> Result<(), Halt> {
         loop {
             let now = self.context.now();
-            if let Some(call) = self.call_mut() {
+            if let Some(call) = self.calls.call.as_mut() {
                 call.join_until = now + seconds(call.join_within);
                 self.patience = call.join_until;
             }
@@ -119,17 +88,9 @@ impl Lead {
             self.first_model().await?;
             match self.run_round().await {
                 Ok(()) if self.after_key_setup => {}
-                Err(Halt::Missed { .. }) if self.call().is_some() => {}
+                Err(Halt::Missed { .. }) if self.calls.call.as_ref().is_some() => {}
                 ended => return ended,
             }
-        }
-    }
-
-    /// A round of the call is offered.
-    pub(super) fn call_offered(&mut self, number: u64) {
-        if let Some(call) = self.call_mut() {
-            call.round = number;
-            call.away.clear();
         }
     }
 
@@ -139,20 +100,18 @@ impl Lead {
         let least = self.context.least_roster();
         loop {
             let now = self.context.now();
-            let Some((awaited, ready, next)) = self.awaited(now, grace) else {
+            let (Some(joining), Some(call)) = (&self.joining, &mut self.calls.call) else {
                 return Ok(());
             };
+            let ready = joining.count();
+            let (awaited, next) = call.awaited(joining, now, grace);
             let root = self.context.spec().root();
-            let is_lost = |root: &str| {
-                self.call()
-                    .is_some_and(|call| call.why_lost(root).is_some())
-            };
+            let is_lost = |root: &str| call.why_lost(root).is_some();
             if ready + awaited.len() < least || root.is_some_and(is_lost) {
-                return Err(Halt::Aborted(self.too_few(ready + awaited.len(), root)));
+                let reason = call.too_few(ready + awaited.len(), least, root);
+                return Err(Halt::Aborted(reason));
             }
-            let Some(join_until) = self.call().map(|call| call.join_until) else {
-                return Ok(());
-            };
+            let (join_until, within) = (call.join_until, call.join_within);
             let has_needed = self.members.has_needed(self.context.job());
             if awaited.is_empty() && has_needed {
                 return Ok(());
@@ -161,7 +120,6 @@ impl Lead {
                 if !has_needed {
                     return Err(Halt::Aborted(self.members.lacks_needed(self.context.job())));
                 }
-                let within = self.call().map_or(0.0, |call| call.join_within);
                 for name in awaited {
                     let what = match self.members.has(&name) {
                         true => "was not ready",
@@ -177,42 +135,6 @@ impl Lead {
                 self.joining_input(number, input).await;
                 self.may_begin()?;
             }
-        }
-    }
-
-    /// Who is waited for, how many are ready, and when the next one is not waited for any more whose connection was lost.
-    fn awaited(
-        &mut self,
-        now: Time,
-        grace: Duration,
-    ) -> Option<(Vec<Arc<str>>, usize, Option<Time>)> {
-        let joining = self.joining.as_ref()?;
-        let call = self.hosted.as_mut()?.call.as_mut()?;
-        for (name, reason) in joining.refused() {
-            call.gone
-                .insert(name.clone(), format!("refused by the party: {reason}"));
-        }
-        let over = |since: &mut Time| *since + grace <= now;
-        for (name, _) in call.away.extract_if(.., |_, since| over(since)) {
-            let reason = "its connection was lost".to_owned();
-            call.gone.entry(name).or_insert(reason);
-        }
-        let open = |name: &&Arc<str>| !joining.has(name) && call.why_lost(name).is_none();
-        let awaited = call.names.iter().filter(open).cloned().collect();
-        let next = call.away.values().map(|since| *since + grace).min();
-        Some((awaited, joining.count(), next))
-    }
-
-    fn too_few(&self, left: usize, root: Option<&str>) -> String {
-        let lost = in_words(&self.call().map(UnderWay::lost).unwrap_or_default());
-        match root.filter(|_| left >= self.context.least_roster()) {
-            Some(root) => {
-                format!("no round takes place without the party {root}, and it is lost: {lost}")
-            }
-            None => format!(
-                "{left} of its parties are left, a round of this job needs {}: {lost}",
-                self.context.least_roster()
-            ),
         }
     }
 }

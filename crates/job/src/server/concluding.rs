@@ -28,7 +28,7 @@ impl Lead {
         let message = messages.first().map(|(_, message)| message.head.clone());
         let told = message.clone().unwrap_or_default();
         let has_integers = self.context.spec().encoding.integer_bits().is_some();
-        let wanted = self.context.parts.results.is_some() || (self.is_hosted() && has_integers);
+        let wanted = self.context.parts.results.is_some() || (self.calls.is_hosted && has_integers);
         let finished = self
             .context
             .hand
@@ -37,7 +37,7 @@ impl Lead {
             EncodeError::Model { .. } => Halt::Aborted(error.to_string()),
             other => Halt::Aborted(format!("no honest parties can have this sum: {other}")),
         })?;
-        let mean = finished.mean.take().filter(|_| self.is_hosted());
+        let mean = finished.mean.take().filter(|_| self.calls.is_hosted);
         let learnt = match finished.learnt.take() {
             Some(learnt) => Some(self.keep_result(round.number(), learnt).await?),
             None => None,
@@ -92,7 +92,8 @@ impl Lead {
         info!(job = %self.context.name, round = round.number(), survivors = report.survivors.len(),
             parties = report.parties.len(), model = self.model.version(),
             ms = (report.seconds * 1000.0) as u64, "round done");
-        self.call_has_sum(&report, mean, learnt);
+        let version = self.model.version();
+        self.calls.has_sum(&report, mean, learnt, version);
         self.publish(Some(report));
         Ok(())
     }
@@ -134,8 +135,12 @@ impl Lead {
         report.state = RoundState::Aborted;
         report.reason = reason.into();
         report.seconds = report.elapsed(self.context.unix_millis());
-        self.call_has_none(&report);
-        for (_, member) in self.members.iter().filter(|(name, _)| self.is_called(name)) {
+        self.calls.has_none(&report);
+        for (_, member) in self
+            .members
+            .iter()
+            .filter(|(name, _)| self.calls.is_called(name))
+        {
             let frame = pb::RoundAborted {
                 round: number,
                 only_you: false,

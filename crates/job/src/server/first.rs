@@ -129,8 +129,8 @@ impl Lead {
                 true => self.first.from.clone(),
                 false => String::new(),
             },
-            tag: self.tag().map(|tag| tag.number),
-            about: Tag::about_bytes(self.tag()),
+            tag: self.calls.tag().map(|tag| tag.number),
+            about: Tag::about_bytes(self.calls.tag()),
         }
     }
 

@@ -97,7 +97,7 @@ impl Lead {
                     Err(halt) => return halt,
                 }
             }
-            if self.is_hosted() {
+            if self.calls.is_hosted {
                 match self.run_call().await {
                     Ok(()) => continue,
                     Err(halt) => return halt,
@@ -259,7 +259,7 @@ impl Lead {
             let look = Some(self.heed_list());
             let sealer = self.heed_sealer();
             let progress = self.publish_progress();
-            let (drained, called) = (self.operator.drained_by(), self.called_until());
+            let (drained, called) = (self.operator.drained_by(), self.calls.until());
             let times = [deadline, progress, look, sealer, drained, called];
             let until = times.into_iter().flatten().min();
             let input = self.input_until(until).await?;
@@ -274,7 +274,7 @@ impl Lead {
             self.stopping = true;
             return Err(Halt::Stop);
         }
-        self.call_goes_on()?;
+        self.calls.go_on(self.context.now())?;
         match self.context.hand.next(deadline).await {
             Some(Input::Stop) => {
                 self.stopping = true;
@@ -351,7 +351,7 @@ impl Lead {
                 None
             }
             Input::CallOff { id, reason } => {
-                self.called_off(id, &reason);
+                self.calls.call_off(id, &reason);
                 None
             }
             Input::Settings(settings) => {
@@ -421,7 +421,7 @@ impl Lead {
         }
         let waiting_for = match (&self.joining, &self.running) {
             (Some(joining), _) => {
-                let absent = |name: &&Arc<str>| !joining.has(name) && self.is_called(name);
+                let absent = |name: &&Arc<str>| !joining.has(name) && self.calls.is_called(name);
                 let names = self.members.names().filter(absent);
                 names.map(|name| name.to_string()).collect()
             }

@@ -117,15 +117,19 @@ impl Lead {
             told: BTreeSet::new(),
         });
         self.sealed_model.round_offered();
-        self.call_offered(number);
-        for (_, member) in self.members.iter().filter(|(name, _)| self.is_called(name)) {
+        self.calls.offered(number);
+        for (_, member) in self
+            .members
+            .iter()
+            .filter(|(name, _)| self.calls.is_called(name))
+        {
             let offer = self.offer(number);
             member.link.frame(offer.into());
         }
         info!(job = %self.context.name, round = number, connected = self.members.len(), "round offered");
         self.publish(Some(report.clone()));
         let collected = loop {
-            let collected = match self.is_hosted() {
+            let collected = match self.calls.is_hosted {
                 true => self.collect_called(number).await,
                 false => self.collect_ready(number).await,
             };
@@ -148,7 +152,7 @@ impl Lead {
         let round = match kind {
             RoundKind::KeySetup => {
                 let round = Round::key_setup(job, number, Arc::new(roster));
-                round.map(|round| round.with_tag(self.tag()))
+                round.map(|round| round.with_tag(self.calls.tag()))
             }
             RoundKind::Sum => {
                 let numbers = job.numbers_for(roster.len()).map_err(aborted)?;
@@ -157,7 +161,7 @@ impl Lead {
                     false => roster,
                 };
                 Round::told(job, number, Arc::new(roster), self.model.hash(), numbers)
-                    .map(|round| round.with_tag(self.tag()))
+                    .map(|round| round.with_tag(self.calls.tag()))
                     .and_then(|round| self.model.bind(round))
             }
         };
@@ -174,7 +178,7 @@ impl Lead {
         };
         let version = self.model.version();
         let members = self.members.iter();
-        let late = members.filter(|(name, _)| joining.is_open(name) && self.is_called(name));
+        let late = members.filter(|(name, _)| joining.is_open(name) && self.calls.is_called(name));
         let late = late.map(|(name, member)| (name.clone(), member.model_sent == Some(version)));
         for (name, lacks_model) in late.collect::<Vec<_>>() {
             self.conduct.was_late(&name, lacks_model);
@@ -214,7 +218,7 @@ impl Lead {
     /// Whether a party that is ready sits out this round. With whom earlier rounds were lost takes part where a host calls it.
     fn is_left_out(&self, name: &str, round: u64) -> bool {
         let sits_out = self.sits_out(name, round).is_some();
-        sits_out && !(self.is_hosted() && self.why_out(name) == Out::Lossy)
+        sits_out && !(self.calls.is_hosted && self.why_out(name) == Out::Lossy)
     }
 
     /// Why a party sits out this round that does.
@@ -311,7 +315,7 @@ impl Lead {
             Some(Event::Frame {
                 name,
                 frame: Frame::Ready(ready),
-            }) if ready.round == number && self.is_called(&name) => self.ready(name, ready),
+            }) if ready.round == number && self.calls.is_called(&name) => self.ready(name, ready),
             Some(Event::Frame {
                 name,
                 frame: Frame::RoundRefused(refusal),
@@ -345,7 +349,7 @@ impl Lead {
         if !(key_id.is_empty() || key_id.len() == size_of::<KeyName>()) {
             return self.refuse(&name, "Ready: the key_id must have 0 or 16 bytes");
         }
-        let tag = self.tag();
+        let tag = self.calls.tag();
         if (ready.tag, &ready.about) != (tag.map(|tag| tag.number), &Tag::about_bytes(tag)) {
             let reason = match (ready.tag, ready.about.is_empty()) {
                 (None, _) => "its program knows of no tags of rounds: update it",
@@ -354,11 +358,11 @@ impl Lead {
                 }
                 _ => "it is ready for another tag than that of the round",
             };
-            self.call_without(&name, reason);
+            self.calls.without(&name, reason);
             return self.members.tell_dropped(ready.round, &name, reason);
         }
         self.conduct.is_ready(&name);
-        self.call_ready(&name);
+        self.calls.ready(&name);
         if let Some(joining) = &mut self.joining {
             joining.forget(&name);
             let party = ReadyParty {

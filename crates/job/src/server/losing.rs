@@ -46,7 +46,7 @@ impl Lead {
         match (seat, &self.running) {
             (Seat::Party(party), Some(running)) => {
                 let name = running.name(party);
-                let reported = self.why_out_of_call(name);
+                let reported = self.calls.why_out(name);
                 reported.unwrap_or_else(|| self.members.departed.reason(name, reason))
             }
             _ => reason.into(),
@@ -70,7 +70,10 @@ impl Lead {
 
     /// The round under way does not wait for a party any more.
     pub(super) fn give_up(&mut self, name: &str, lost: Lost) {
-        self.call_gave_up(name, lost);
+        if self.joining.is_some() {
+            let reason = self.members.departed.reason(name, lost.reason());
+            self.calls.gave_up(name, lost, reason);
+        }
         if let Some(opening) = &mut self.opening {
             opening.member_failed(name, lost);
         }

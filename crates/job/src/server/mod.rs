@@ -11,6 +11,7 @@ mod admitting;
 mod beginning;
 mod board;
 mod called;
+mod calls;
 mod certificates;
 mod choosing;
 mod collecting;
@@ -66,6 +67,7 @@ use crate::{JobError, Model, StoreError};
 pub use admitting::LONGEST_LOCATION;
 use board::Board;
 pub use board::Counted;
+use calls::Calls;
 use certificates::Certificates;
 use choosing::Turns;
 use conduct::Conduct;
@@ -78,7 +80,6 @@ pub use face::{
 };
 use first::FirstModel;
 use hidden::SealedModel;
-use hosted::Hosted;
 use joining::Joining;
 use members::Members;
 use opening::Opening;
@@ -226,8 +227,7 @@ struct Lead {
     after_key_setup: bool,
     /// What operators have ordered.
     operator: Operator,
-    /// The calls of a host, where one begins the rounds.
-    hosted: Option<Hosted>,
+    calls: Calls,
     /// Who took part in which round.
     turns: Turns,
     /// The current model as a party sealed it, where the coordinator does not know it.
@@ -274,7 +274,7 @@ impl Lead {
         let now = hand.now();
         let corrupt = parts.job.spec().corrupt_parties();
         let (conduct, begun) = recalled(&parts, &stored.conduct, corrupt);
-        let hosted = parts.hosted.then(Hosted::default);
+        let calls = Calls::new(parts.hosted);
         let lead = Self {
             opened: Opened::stored(&parts, &stored),
             conduct_stored: conduct.to_bytes(0),
@@ -297,7 +297,7 @@ impl Lead {
             done_here: 0,
             after_key_setup: false,
             operator,
-            hosted,
+            calls,
             turns: Turns::default(),
             sealed_model: SealedModel::default(),
             first: FirstModel::stored(stored.model_from),

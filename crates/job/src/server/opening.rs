@@ -197,7 +197,7 @@ impl Lead {
         if let Some(opening) = opening.filter(|opening| opening.misses(name)) {
             opening.fail(name, reason.clone());
             self.conduct.kept_nonce_back(name, self.begun);
-            self.call_without(name, &reason);
+            self.calls.without(name, &reason);
         }
     }
 
@@ -205,7 +205,7 @@ impl Lead {
     fn lied_opening(&mut self, name: &Arc<str>, reason: String) {
         // guard: who-lies-about-its-nonce-sits-out
         self.conduct.lied(name, self.begun);
-        self.call_without(name, &reason);
+        self.calls.without(name, &reason);
         if let Some(opening) = &mut self.opening {
             opening.fail(name, reason);
         }

@@ -153,7 +153,7 @@ impl Lead {
     /// A party that had no update to give may have one for the next round, unless each round needs everybody: the first time
     /// the job waits a while and asks it again. If it does so again it sits out, longer each time.
     pub(super) fn lost_with_parties(&mut self, number: u64, halt: Halt) -> Halt {
-        if self.is_hosted() {
+        if self.calls.is_hosted {
             return halt;
         }
         let (Halt::Aborted(reason), Some(running)) = (&halt, &self.running) else {
