@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracing::info;
 
 use super::Lead;
-use super::face::{Effect, LinkId, Peer, Say};
+use super::face::{Effect, LinkId, Peer};
 use super::joining::MAX_SKIPPED;
 use super::link::Link;
 use super::members::Member;
@@ -51,7 +51,7 @@ impl Lead {
         let is_another = self.members.judge(hello, link, grace)?;
         // guard: another-process-gets-the-model
         if is_another {
-            self.sealed_model.forget_process(name);
+            self.models.sealed.forget_process(name);
         }
         if let Some(older) = self.members.get(name).map(|member| &member.link) {
             let reason = match older.peer.certificate == link.peer.certificate {
@@ -77,7 +77,7 @@ impl Lead {
             program: pb::PROGRAM.into(),
             job_spec: spec,
             job_hash: self.context.job().hash().to_vec(),
-            model: Some(self.model.name()),
+            model: Some(self.models.current.name()),
             held: self.operator.held(),
         })
     }
@@ -93,8 +93,7 @@ impl Lead {
         self.greet(&name, hello).await;
         // guard: who-was-asked-for-the-model-may-be-gone
         // What went over an older connection may be lost.
-        self.forget_sealer(&name);
-        self.forget_giver(&name);
+        self.forget_source(&name);
         self.context.news();
     }
 
@@ -138,7 +137,8 @@ impl Lead {
                 joining.forget(name);
             }
             let round = joining.number;
-            member.link.frame(self.offer(round).into());
+            let offer = self.models.offer(round, self.calls.tag());
+            member.link.frame(offer.into());
         }
         self.call_came(name, hello.round);
     }
@@ -161,8 +161,7 @@ impl Lead {
         if let Some(opening) = &mut self.opening {
             opening.lost(name, now);
         }
-        self.forget_sealer(name);
-        self.forget_giver(name);
+        self.forget_source(name);
         if self.joining.is_some() {
             self.calls.left(name, now);
         }
@@ -187,32 +186,6 @@ impl Lead {
         // guard: rule-breakers-go-at-once
         member.link.cut(refusal);
         self.leave(link, &reason, false);
-    }
-
-    /// Sends the current model, once a connection and version.
-    pub(super) fn send_model(&mut self, name: &str, version: u64) {
-        let current = self.model.version();
-        let Some(member) = self.members.get_mut(name) else {
-            return;
-        };
-        if version != current || self.model.is_awaited() {
-            // A round was finished meanwhile; the next offer names the newer version. So does that of round 1 where the first
-            // model is not here.
-            return;
-        }
-        if member.model_sent == Some(version) {
-            let reason = format!("model version {version} was sent over this connection already");
-            return self.refuse(name, &reason);
-        }
-        member.model_sent = Some(version);
-        if self.model.is_hidden() {
-            return self.want_sealed_model(&name.into());
-        }
-        info!(job = %self.context.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
-        member.link.say(Say::Model {
-            version,
-            values: self.model_bytes.clone(),
-        });
     }
 }
 

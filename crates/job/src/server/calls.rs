@@ -8,8 +8,8 @@ use blindsum_encode::Reals;
 use blindsum_protocol::Tag;
 
 use super::Halt;
-use super::joining::Joining;
 use super::lost::Lost;
+use super::offered::Joining;
 use crate::calls::{Call, CallEnd, CallId, CallLost, CallSum};
 use crate::machine::Time;
 use crate::report::RoundReport;

@@ -12,7 +12,7 @@ use tracing::info;
 
 use super::Lead;
 use super::face::Choice;
-use super::joining::ReadyParty;
+use super::offered::ReadyParty;
 use crate::first_few;
 use crate::report::RoundReport;
 

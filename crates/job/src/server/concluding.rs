@@ -23,7 +23,7 @@ impl Lead {
         outcome: Outcome,
         messages: Vec<(Seat, Outgoing)>,
     ) -> Result<(), Halt> {
-        let (of, model) = (round.clone(), self.model.clone());
+        let (of, model) = (round.clone(), self.models.current.clone());
         // All are told the same, and none of it is passed on from a shelf.
         let message = messages.first().map(|(_, message)| message.head.clone());
         let told = message.clone().unwrap_or_default();
@@ -77,7 +77,7 @@ impl Lead {
         // guard: a-round-is-recorded-before-it-is-told
         self.record(&report, &finished.model, &ending).await?;
         self.best.clone_from(&report.best);
-        self.set_model(finished.model, finished.bytes);
+        self.models.set(finished.model, finished.bytes);
         self.rounds_done += u64::from(round.kind() == RoundKind::Sum);
         self.done_here += 1;
         self.context.count(|totals| totals.done(&report));
@@ -90,9 +90,9 @@ impl Lead {
         self.members
             .end_for_servers(round.number(), "it has a result", true);
         info!(job = %self.context.name, round = round.number(), survivors = report.survivors.len(),
-            parties = report.parties.len(), model = self.model.version(),
+            parties = report.parties.len(), model = self.models.current.version(),
             ms = (report.seconds * 1000.0) as u64, "round done");
-        let version = self.model.version();
+        let version = self.models.current.version();
         self.calls.has_sum(&report, mean, learnt, version);
         self.publish(Some(report));
         Ok(())
@@ -105,7 +105,7 @@ impl Lead {
         model: &Model,
         ending: &Ending,
     ) -> Result<(), Halt> {
-        let changed = model.version() != self.model.version();
+        let changed = model.version() != self.models.current.version();
         let model = changed.then(|| model.clone());
         let (report, ending) = (report.clone(), ending.clone());
         self.context

@@ -8,17 +8,20 @@ use blindsum_protocol::RoundKind;
 use bytes::Bytes;
 use tracing::{debug, info, warn};
 
-use super::Lead;
+use super::context::Context;
 use super::face::Say;
-use super::joining::ReadyParty;
+use super::members::Members;
+use super::offered::{Joining, ReadyParty};
 use crate::chunks::{Assembly, Pushed};
+use crate::foreign;
 use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
-use crate::{foreign, model_len, sealed_len};
 
 /// The current model, sealed by one party for the others.
 #[derive(Default)]
 pub(super) struct SealedModel {
+    /// Its version.
+    version: u64,
     /// All of it, once it is here, and the party that sealed it.
     kept: Option<(Arc<str>, Bytes)>,
     /// The party that was asked for it, and the part that has come.
@@ -46,6 +49,14 @@ struct Part {
 }
 
 impl SealedModel {
+    /// Nobody was asked for this version.
+    pub fn of(version: u64) -> Self {
+        Self {
+            version,
+            ..Self::default()
+        }
+    }
+
     /// A round is offered. A party that was asked for the model and has not sent all of it is not waited for any
     /// longer: an honest party that was in the last round sends the model before it answers there.
     pub fn round_offered(&mut self) {
@@ -57,7 +68,8 @@ impl SealedModel {
 
     /// There is a new model or a new key, so nothing that was sealed before is of use. Parties that wait for the same
     /// model go on waiting.
-    pub fn outdated(&mut self, is_new: bool) {
+    pub fn outdated(&mut self, version: u64, is_new: bool) {
+        self.version = version;
         if let Some((name, _)) = self.asked.take() {
             self.failed(name);
         }
@@ -103,19 +115,15 @@ impl SealedModel {
         let mut waiting = self.waiting.iter();
         !self.waiting.contains(sealer) && waiting.any(|name| self.may_open(name, sealer))
     }
-}
 
-impl Lead {
-    /// What the next round is for, and which of the ready parties take part: a key set-up if a party lacks the key of
-    /// the job, but never two in a row if the others are enough for a round.
-    pub(super) fn choose_kind(
+    /// What the next round is for, which of the ready parties take part, and which do not and why: a key set-up if a party
+    /// lacks the key of the job, but never two in a row if the others are enough for a round.
+    pub fn choose_kind(
         &mut self,
-        round: u64,
+        after_key_setup: bool,
+        least: usize,
         ready: Vec<ReadyParty>,
-    ) -> (RoundKind, Vec<ReadyParty>) {
-        if !self.context.job().hides_sum() {
-            return (RoundKind::Sum, ready);
-        }
+    ) -> (RoundKind, Vec<ReadyParty>, Vec<(Arc<str>, &'static str)>) {
         let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
         let has_model = |party: &&ReadyParty| !party.key_id.is_empty() && !party.lacks_model;
         for party in ready.iter().filter(has_model) {
@@ -123,22 +131,22 @@ impl Lead {
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
         let Some((key, holders)) = most else {
-            return (RoundKind::KeySetup, ready);
+            return (RoundKind::KeySetup, ready, Vec::new());
         };
-        let enough = self.after_key_setup && holders >= self.context.least_roster();
+        let enough = after_key_setup && holders >= least;
         let key = key.to_vec();
         let lacks_key = ready.iter().any(|party| party.key_id != key);
         if lacks_key && !enough {
             // With another key it may open what it could not open before.
             for party in ready.iter().filter(|party| party.key_id != key) {
-                self.sealed_model.unopened.remove(&party.name);
-                self.sealed_model.refusers.remove(&party.name);
+                self.forget_process(&party.name);
             }
-            return (RoundKind::KeySetup, ready);
+            return (RoundKind::KeySetup, ready, Vec::new());
         }
         let (holders, others): (Vec<_>, Vec<_>) = ready
             .into_iter()
             .partition(|party| party.key_id == key && !party.lacks_model);
+        let mut out = Vec::new();
         for party in others {
             let reason = match party.key_id == key {
                 false => "it lacks the key of the job, which it gets before a later round",
@@ -146,27 +154,25 @@ impl Lead {
             };
             if party.key_id != key {
                 // It waits for the key now.
-                self.sealed_model.waiting.remove(&party.name);
+                self.waiting.remove(&party.name);
             }
-            self.leave_out(round, &party.name, reason);
+            out.push((party.name, reason));
         }
-        self.refuse_hopeless(&holders);
-        (RoundKind::Sum, holders)
+        (RoundKind::Sum, holders, out)
     }
 
     /// A round begins without the parties that wait for its model. A party that can open the model of none of the
-    /// members is refused, since it would wait in vain.
-    fn refuse_hopeless(&mut self, holders: &[ReadyParty]) {
-        let version = self.model.version();
-        let sealed = &self.sealed_model;
+    /// members is refused, since it would wait in vain: these are such parties, and what they are told.
+    pub fn hopeless(&mut self, holders: &[ReadyParty]) -> Vec<(Arc<str>, pb::Refused)> {
+        let version = self.version;
         let hopeless = |name: &Arc<str>| {
-            let sealers = sealed.unopened.get(name)?;
+            let sealers = self.unopened.get(name)?;
             let all = holders.iter().all(|holder| sealers.contains(&holder.name));
             all.then(|| (name.clone(), sealers.clone()))
         };
-        let hopeless: Vec<_> = sealed.waiting.iter().filter_map(hopeless).collect();
-        for (name, sealers) in hopeless {
-            self.sealed_model.waiting.remove(&name);
+        let hopeless: Vec<_> = self.waiting.iter().filter_map(hopeless).collect();
+        let refused = |(name, sealers): (Arc<str>, BTreeSet<Arc<str>>)| {
+            self.waiting.remove(&name);
             let sealers: Vec<&str> = sealers.iter().map(|sealer| &**sealer).collect();
             let reason = format!(
                 "this party could not open model version {version} as it was sealed by {}, and nobody else who is \
@@ -174,121 +180,151 @@ impl Lead {
                  the wrong one",
                 foreign(&sealers.join(", "))
             );
-            warn!(job = %self.context.name, party = %name, %reason, "refused");
             let refusal = pb::Refused::new(RefusalCode::RefusalNoModel, reason);
-            self.expel(&name, refusal);
-        }
+            (name, refusal)
+        };
+        hopeless.into_iter().map(refused).collect()
     }
 
     /// A party needs the model, which the coordinator does not know.
-    pub(super) fn want_sealed_model(&mut self, name: &Arc<str>) {
-        let sealed = &mut self.sealed_model;
-        let kept = sealed.kept.clone();
-        match kept.filter(|(sealer, _)| sealed.may_open(name, sealer)) {
-            Some((sealer, bytes)) => {
-                let version = self.model.version();
-                sealed.sent.insert(name.clone(), (version, sealer));
-                self.send_sealed_model(name, bytes);
+    pub fn want(
+        &mut self,
+        context: &Context,
+        members: &Members,
+        joining: Option<&Joining>,
+        name: &Arc<str>,
+    ) {
+        let kept = self.kept.clone();
+        match kept.filter(|(sealer, _)| self.may_open(name, sealer)) {
+            Some((sealer, values)) => {
+                let (version, bytes) = (self.version, values.len());
+                self.sent.insert(name.clone(), (version, sealer));
+                info!(job = %context.name, party = %name, version, bytes, "sealed model passed on");
+                if let Some(member) = members.get(name) {
+                    member.link.say(Say::Model { version, values });
+                }
             }
             None => {
-                sealed.waiting.insert(name.clone());
-                self.ask_for_model();
+                self.waiting.insert(name.clone());
+                self.ask(context, members, joining);
             }
         }
     }
 
     /// A party could not open the model that it was sent: it gets another one, if somebody else can seal it.
-    pub(super) fn model_refused(&mut self, name: &Arc<str>, version: u64) {
-        let sealed = &mut self.sealed_model;
+    ///
+    /// # Errors
+    /// Why it has to go.
+    pub fn refused(
+        &mut self,
+        context: &Context,
+        members: &Members,
+        joining: Option<&Joining>,
+        name: &Arc<str>,
+        version: u64,
+    ) -> Result<(), String> {
         let of_version = |sent: &(u64, Arc<str>)| sent.0 == version;
-        let Some((_, sealer)) = sealed.sent.get(name).filter(|s| of_version(s)).cloned() else {
+        let Some((_, sealer)) = self.sent.get(name).filter(|s| of_version(s)).cloned() else {
             // guard: models-that-were-sent
-            return self.refuse(name, "ModelRefused: this version was not sent to it");
+            return Err("ModelRefused: this version was not sent to it".into());
         };
-        sealed.sent.remove(name);
+        self.sent.remove(name);
         // guard: who-has-refused-a-model-is-heard
-        sealed.refusers.insert(name.clone());
-        let unopened = sealed.unopened.entry(name.clone()).or_default();
+        self.refusers.insert(name.clone());
+        let unopened = self.unopened.entry(name.clone()).or_default();
         // guard: rubbish-is-not-passed-on
         unopened.insert(sealer.clone());
-        if sealed.complaints.insert((name.clone(), sealer.clone())) {
-            warn!(job = %self.context.name, party = %sealer, to = %name, version,
+        if self.complaints.insert((name.clone(), sealer.clone())) {
+            warn!(job = %context.name, party = %sealer, to = %name, version,
                 "the model that it sealed was not opened");
-            sealed.failed(sealer.clone());
+            self.failed(sealer.clone());
         }
-        sealed.kept.take_if(|(of, _)| *of == sealer);
+        self.kept.take_if(|(of, _)| *of == sealer);
         // Where there is a newer one it is asked for that.
-        if version == self.model.version() {
-            self.want_sealed_model(name);
+        if version == self.version {
+            self.want(context, members, joining, name);
         }
+        Ok(())
     }
 
     /// Asks a party that has the model for it, if another party waits.
-    pub(super) fn ask_for_model(&mut self) {
-        let sealed = &self.sealed_model;
+    pub fn ask(&mut self, context: &Context, members: &Members, joining: Option<&Joining>) {
         // Whoever is ready and holds the key has the model.
-        let holders = self.joining.iter().flat_map(|joining| joining.holders());
-        let able = |name: &&Arc<str>| self.members.has(*name) && sealed.is_useful(name);
-        let failures = |name: &Arc<str>| sealed.failures.get(name).copied().unwrap_or(0);
+        let holders = joining.into_iter().flat_map(|joining| joining.holders());
+        let able = |name: &&Arc<str>| members.has(name) && self.is_useful(name);
+        let failures = |name: &Arc<str>| self.failures.get(name).copied().unwrap_or(0);
         let holders = holders.filter(able).cloned();
         let Some(name) = holders.min_by_key(|name| (failures(name), name.clone())) else {
             return;
         };
-        match &sealed.asked {
+        match &self.asked {
             None => {}
             // Somebody better has become ready.
             // guard: a-part-is-no-model
             Some((asked, _)) if failures(&name) < failures(asked) => {}
             Some(_) => return,
         }
-        let version = self.model.version();
-        debug!(job = %self.context.name, party = %name, version, "asked for the model");
-        if let Some(member) = self.members.get(&name) {
+        let version = self.version;
+        debug!(job = %context.name, party = %name, version, "asked for the model");
+        if let Some(member) = members.get(&name) {
             let frame = pb::ModelWanted { version };
             member.link.frame(frame.into());
         }
-        self.sealed_model.asked = Some((name, None));
+        self.asked = Some((name, None));
     }
 
     /// Asks another party if one has begun to send the model and does not go on. Gives the time by which the next piece
     /// must come.
-    pub(super) fn heed_sealer(&mut self) -> Option<Time> {
-        let now = self.context.now();
+    pub fn heed_sealer(
+        &mut self,
+        context: &Context,
+        members: &Members,
+        joining: Option<&Joining>,
+    ) -> Option<Time> {
+        let now = context.now();
         // guard: pieces-of-a-model-in-time
         let stalls = |part: &Part| part.next_until <= now;
-        let asked = &mut self.sealed_model.asked;
+        let asked = &mut self.asked;
         if let Some((name, _)) = asked.take_if(|(_, part)| part.as_ref().is_some_and(stalls)) {
-            warn!(job = %self.context.name, party = %name, "it stopped in the middle of sending the model");
-            self.sealed_model.failed(name);
-            self.ask_for_model();
+            warn!(job = %context.name, party = %name, "it stopped in the middle of sending the model");
+            self.failed(name);
+            self.ask(context, members, joining);
         }
-        let (_, part) = self.sealed_model.asked.as_ref()?;
+        let (_, part) = self.asked.as_ref()?;
         part.as_ref().map(|part| part.next_until)
     }
 
-    /// A piece of the sealed model.
-    pub(super) fn model_sealed(&mut self, name: &str, chunk: pb::ModelChunk) {
-        if chunk.version != self.model.version() {
+    /// A piece of the sealed model, which has at most `limit` bytes. Gives who waits for it, once it is whole.
+    ///
+    /// # Errors
+    /// Why the party has to go that sent it.
+    pub fn piece(
+        &mut self,
+        context: &Context,
+        limit: u64,
+        name: &str,
+        chunk: pb::ModelChunk,
+    ) -> Result<BTreeSet<Arc<str>>, String> {
+        let nobody = BTreeSet::new();
+        if chunk.version != self.version {
             // A round was finished meanwhile.
-            return;
+            return Ok(nobody);
         }
-        let asked = self.sealed_model.asked.take_if(|(of, _)| **of == *name);
-        let failed_before = self.sealed_model.failures.contains_key(name);
+        let asked = self.asked.take_if(|(of, _)| **of == *name);
+        let failed_before = self.failures.contains_key(name);
         let Some((of, part)) = asked else {
             if failed_before {
                 // It comes after all, when another one was asked.
-                return;
+                return Ok(nobody);
             }
             // guard: models-that-were-asked-for
-            return self.refuse(name, "ModelChunk: the model was not asked for");
+            return Err("ModelChunk: the model was not asked for".into());
         };
         if part.is_none() && chunk.offset > 0 && failed_before {
             // The rest of one that it was asked for before.
-            self.sealed_model.asked = Some((of, None));
-            return;
+            self.asked = Some((of, None));
+            return Ok(nobody);
         }
-        let job = self.context.job();
-        let limit = sealed_len(model_len(job, self.model.name().dim));
         let pushed = match part {
             Some(part) => Ok(part.assembly),
             None => Assembly::begin(chunk.total, limit),
@@ -296,44 +332,30 @@ impl Lead {
         .and_then(|assembly| assembly.push(chunk.offset, chunk.total, chunk.data));
         match pushed {
             Ok(Pushed::Part(assembly)) => {
-                let next_until = self.context.now() + self.context.parts.settings.chunk_timeout;
+                let next_until = context.now() + context.parts.settings.chunk_timeout;
                 let part = Part {
                     assembly,
                     next_until,
                 };
-                self.sealed_model.asked = Some((of, Some(part)));
+                self.asked = Some((of, Some(part)));
+                Ok(nobody)
             }
             Ok(Pushed::Whole(bytes)) => {
-                self.sealed_model.kept = Some((of, bytes));
-                for name in std::mem::take(&mut self.sealed_model.waiting) {
-                    self.want_sealed_model(&name);
-                }
+                self.kept = Some((of, bytes));
+                Ok(std::mem::take(&mut self.waiting))
             }
             Err(error) => {
-                self.refuse(name, &format!("ModelChunk: {error}"));
-                self.sealed_model.failed(of);
-                self.ask_for_model();
+                self.failed(of);
+                Err(format!("ModelChunk: {error}"))
             }
         }
     }
 
     /// A party has gone, or has another connection. If it was asked for the model, or asked for it, that ended with the
-    /// old connection.
-    pub(super) fn forget_sealer(&mut self, name: &str) {
-        let sealed = &mut self.sealed_model;
-        sealed.waiting.remove(name);
-        sealed.sent.remove(name);
-        if sealed.asked.take_if(|(of, _)| **of == *name).is_some() {
-            self.ask_for_model();
-        }
-    }
-
-    fn send_sealed_model(&self, name: &str, values: Bytes) {
-        let version = self.model.version();
-        let bytes = values.len();
-        info!(job = %self.context.name, party = %name, version, bytes, "sealed model passed on");
-        if let Some(member) = self.members.get(name) {
-            member.link.say(Say::Model { version, values });
-        }
+    /// old connection. True where somebody else has to be asked.
+    pub fn forget(&mut self, name: &str) -> bool {
+        self.waiting.remove(name);
+        self.sent.remove(name);
+        self.asked.take_if(|(of, _)| **of == *name).is_some()
     }
 }

@@ -49,10 +49,10 @@ impl Lead {
         if !why.is_empty() {
             return Err(CallError::Held { job, why });
         }
-        let model = call.check(self.context.job(), &self.model)?;
+        let model = call.check(self.context.job(), &self.models.current)?;
         if let Some(model) = model {
             let bytes = model.to_bytes();
-            self.set_model(model, bytes);
+            self.models.set(model, bytes);
             // It may have been sent before with other values.
             self.members.forget_model();
         }
@@ -128,7 +128,7 @@ impl Lead {
             let offer = pb::RoundOffer {
                 tag: tag.map(|tag| tag.number),
                 about: Tag::about_bytes(tag),
-                ..self.offer(round)
+                ..self.models.offer(round, tag)
             };
             member.link.frame(offer.into());
         }

@@ -6,7 +6,6 @@ use blindsum_protocol::{Round, Seat, ServerIndex};
 use bytes::Bytes;
 use tracing::{error, info, warn};
 
-use super::certificates::LIST_LOOK;
 use super::face::{Effect, Hold, Input};
 use super::trouble::Trouble;
 use super::{Halt, Lead};
@@ -14,7 +13,7 @@ use crate::machine::Time;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, RefusalCode};
 use crate::report::{JobState, JobStatus, RoundReport};
-use crate::{JobError, Model, hex};
+use crate::{JobError, hex};
 
 /// What concerns the round that is offered or under way.
 pub(super) enum Event {
@@ -135,31 +134,6 @@ impl Lead {
         }
     }
 
-    /// Until enough parties are connected for a round, and can be certified. While the revocation list is out of
-    /// date, or a clock is wrong, nobody can come, and patience does not run out.
-    async fn wait_for_parties(&mut self) -> Result<(), Halt> {
-        let need = self.context.least_roster();
-        while self.members.len() < need
-            || !self.members.has_needed(self.context.job())
-            || self.certificates.cannot_certify(&self.context)
-        {
-            if self.certificates.cannot_certify(&self.context) {
-                self.patience = self.context.now() + self.context.parts.settings.patience;
-            } else if self.context.now() >= self.patience {
-                return Err(match self.members.len() < need {
-                    true => self.out_of_patience("connected", self.members.len()),
-                    false => Halt::Ended(self.members.lacks_needed(self.context.job())),
-                });
-            }
-            let until = self.patience.min(self.context.now() + LIST_LOOK);
-            if let Some(input) = self.next_input(Some(until)).await? {
-                self.handle(input).await;
-                self.may_begin()?;
-            }
-        }
-        Ok(())
-    }
-
     /// What the operator must know: of whom no round begins without, for whom the job waits, of the revocation list, of
     /// bounds that fall.
     fn warned(&self) -> String {
@@ -198,20 +172,9 @@ impl Lead {
         enough && !self.members.has_needed(self.context.job()) && self.state == JobState::Running
     }
 
-    pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
-        if self.certificates.cannot_certify(&self.context) {
-            return Halt::Aborted(self.certificates.why_not_certified(&self.context));
-        }
-        Halt::Ended(format!(
-            "{have} parties were {what} within {} s, {} are needed",
-            self.context.parts.settings.patience.as_secs_f64(),
-            self.context.least_roster()
-        ))
-    }
-
     /// All rounds are done, or a metric has ended the job: everybody is told.
     async fn finish(&mut self) -> Result<(), Halt> {
-        let (rounds, model) = (self.rounds_done, self.model.version());
+        let (rounds, model) = (self.rounds_done, self.models.current.version());
         let early = (!self.operator.is_over(rounds)).then(|| self.ended_by_metric());
         let reason = early.flatten().unwrap_or_default();
         match reason.is_empty() {
@@ -257,7 +220,9 @@ impl Lead {
     ) -> Result<Option<Input>, Halt> {
         loop {
             let look = Some(self.heed_list());
-            let sealer = self.heed_sealer();
+            let joining = self.joining.as_ref();
+            let sealed = &mut self.models.sealed;
+            let sealer = sealed.heed_sealer(&self.context, &self.members, joining);
             let progress = self.publish_progress();
             let (drained, called) = (self.operator.drained_by(), self.calls.until());
             let times = [deadline, progress, look, sealer, drained, called];
@@ -369,15 +334,9 @@ impl Lead {
     async fn frame(&mut self, name: Arc<str>, frame: Frame) -> Option<Event> {
         match frame {
             Frame::Leaving(leaving) => self.departs(&name, &leaving),
-            Frame::ModelRequest(request) => self.send_model(&name, request.version),
-            Frame::ModelChunk(chunk) if self.is_of_first(chunk.version) => {
-                self.first_model_piece(&name, chunk);
+            Frame::ModelRequest(_) | Frame::ModelChunk(_) | Frame::ModelRefused(_) => {
+                self.model_frame(&name, frame);
             }
-            Frame::ModelRefused(refused) if self.is_of_first(refused.version) => {
-                self.first_declined(&name);
-            }
-            Frame::ModelChunk(chunk) => self.model_sealed(&name, chunk),
-            Frame::ModelRefused(refused) => self.model_refused(&name, refused.version),
             Frame::RoundConfirmed(confirmed) => self.confirmed(&name, &confirmed).await,
             Frame::RoundRefused(refused) if self.ended.owes(&name, refused.round) => {
                 self.result_refused(&name, &refused).await;
@@ -389,16 +348,9 @@ impl Lead {
 
     pub(super) fn job_done(&self) -> pb::JobDone {
         pb::JobDone {
-            model: Some(self.model.name()),
+            model: Some(self.models.current.name()),
             reason: self.reason.clone(),
         }
-    }
-
-    /// The model after a round, and its bytes.
-    pub(super) fn set_model(&mut self, model: Model, bytes: Bytes) {
-        let is_new = self.model.name() != model.name();
-        (self.model, self.model_bytes) = (model, bytes);
-        self.sealed_model.outdated(is_new);
     }
 
     /// Tells the watchers what has changed, not more often than they can look; gives the time of the next
@@ -435,9 +387,9 @@ impl Lead {
             protocol: before.protocol.clone(),
             rounds_done: self.rounds_done,
             rounds: self.operator.terms.rounds.into(),
-            model_version: self.model.version(),
-            model_hash: hex(self.model.hash()),
-            model_from: self.first.from.clone(),
+            model_version: self.models.current.version(),
+            model_hash: hex(self.models.current.hash()),
+            model_from: self.models.first.from.clone(),
             best: self.best.clone(),
             connected: self.members.names().map(|name| name.to_string()).collect(),
             key_exchange: self.members.key_exchange(),

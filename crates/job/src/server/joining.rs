@@ -1,6 +1,5 @@
 //! Before a round: the coordinator offers it, and the parties that are ready in time become its roster.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use tracing::{info, warn};
 
 use super::face::{Choice, Input};
 use super::job::Event;
+use super::offered::{Joining, ReadyParty};
 use super::{Halt, Lead};
 use crate::pb;
 use crate::pb::party_frame::Frame;
@@ -23,28 +23,6 @@ pub(super) const MAX_SKIPPED: u64 = 1000;
 /// How long a coordinator that was started again waits for further parties, each time that one has come.
 const COMING_BACK: Duration = Duration::from_millis(2500);
 
-/// A round that is offered.
-pub(crate) struct Joining {
-    pub number: u64,
-    /// Who is ready.
-    ready: BTreeMap<Arc<str>, ReadyParty>,
-    /// Who does not want to take part, and why.
-    refused: BTreeMap<Arc<str>, String>,
-    /// Of whom the log says so already.
-    told: BTreeSet<Arc<str>>,
-}
-
-/// A party that is ready for a round.
-pub(crate) struct ReadyParty {
-    pub name: Arc<str>,
-    /// Its nonce, or its commitment to it.
-    nonce: [u8; 32],
-    /// The name of the key that it holds for the round; empty if it holds none.
-    pub key_id: Vec<u8>,
-    /// Whether that key does not open the model.
-    pub lacks_model: bool,
-}
-
 /// Why a party that is ready sits a round out, by the order in which they are in all the same where too few are left.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Out {
@@ -56,74 +34,25 @@ enum Out {
     Liar,
 }
 
-impl Joining {
-    pub fn has(&self, name: &str) -> bool {
-        self.ready.contains_key(name)
-    }
-
-    /// How many parties are ready.
-    pub fn count(&self) -> usize {
-        self.ready.len()
-    }
-
-    /// Whether somebody has said nothing yet.
-    fn is_open(&self, name: &str) -> bool {
-        !self.ready.contains_key(name) && !self.refused.contains_key(name)
-    }
-
-    /// Those that do not take part, and why.
-    pub fn refused(&self) -> impl Iterator<Item = (&Arc<str>, &String)> {
-        self.refused.iter()
-    }
-
-    /// Those that are ready and hold a key.
-    pub fn holders(&self) -> impl Iterator<Item = &Arc<str>> {
-        let holders = self
-            .ready
-            .iter()
-            .filter(|(_, party)| !party.key_id.is_empty() && !party.lacks_model);
-        holders.map(|(name, _)| name)
-    }
-
-    pub fn forget(&mut self, name: &str) {
-        self.ready.remove(name);
-        self.refused.remove(name);
-    }
-
-    /// The reasons of those who refuse, for people.
-    fn refusals(&self) -> String {
-        let reasons = self
-            .refused
-            .iter()
-            .map(|(name, reason)| format!("{name}: {reason}"));
-        reasons.collect::<Vec<_>>().join("; ")
-    }
-}
-
 impl Lead {
     /// Who is ready for the round that is offered.
     pub(super) fn ready_parties(&self) -> Vec<String> {
-        let ready = self.joining.iter().flat_map(|joining| joining.ready.keys());
+        let ready = self.joining.iter().flat_map(|joining| joining.names());
         ready.map(|name| name.to_string()).collect()
     }
 
     /// Offers the next round and collects its roster.
     pub(super) async fn join(&mut self, report: &mut RoundReport) -> Result<Arc<Round>, Halt> {
         let number = report.number;
-        self.joining = Some(Joining {
-            number,
-            ready: BTreeMap::new(),
-            refused: BTreeMap::new(),
-            told: BTreeSet::new(),
-        });
-        self.sealed_model.round_offered();
+        self.joining = Some(Joining::new(number));
+        self.models.sealed.round_offered();
         self.calls.offered(number);
         for (_, member) in self
             .members
             .iter()
             .filter(|(name, _)| self.calls.is_called(name))
         {
-            let offer = self.offer(number);
+            let offer = self.models.offer(number, self.calls.tag());
             member.link.frame(offer.into());
         }
         info!(job = %self.context.name, round = number, connected = self.members.len(), "round offered");
@@ -160,9 +89,15 @@ impl Lead {
                     true => self.open_nonces(number, roster, numbers).await?,
                     false => roster,
                 };
-                Round::told(job, number, Arc::new(roster), self.model.hash(), numbers)
-                    .map(|round| round.with_tag(self.calls.tag()))
-                    .and_then(|round| self.model.bind(round))
+                Round::told(
+                    job,
+                    number,
+                    Arc::new(roster),
+                    self.models.current.hash(),
+                    numbers,
+                )
+                .map(|round| round.with_tag(self.calls.tag()))
+                .and_then(|round| self.models.current.bind(round))
             }
         };
         let round = round.map_err(aborted)?;
@@ -176,7 +111,7 @@ impl Lead {
         let Some(joining) = joining else {
             return Vec::new();
         };
-        let version = self.model.version();
+        let version = self.models.current.version();
         let members = self.members.iter();
         let late = members.filter(|(name, _)| joining.is_open(name) && self.calls.is_called(name));
         let late = late.map(|(name, member)| (name.clone(), member.model_sent == Some(version)));
@@ -185,7 +120,7 @@ impl Lead {
         }
         // guard: sentences-in-rounds-begun-here
         let (begun, least) = (self.begun, self.context.least_roster());
-        let ready = joining.ready.into_values();
+        let ready = joining.into_ready();
         let (mut out, mut wanted): (Vec<_>, Vec<_>) =
             // guard: campaign-who-lies-sits-out
             ready.partition(|party| self.is_left_out(&party.name, begun));
@@ -248,10 +183,10 @@ impl Lead {
             };
             // Where there are not enough without them, those that should sit out take part.
             let sits_out = |name: &&Arc<str>| self.sits_out(name, self.begun).is_some();
-            let out = joining.ready.keys().filter(sits_out).count();
+            let out = joining.names().filter(sits_out).count();
             let is_lossy = |name: &&Arc<str>| sits_out(name) && self.why_out(name) == Out::Lossy;
-            let lossy = joining.ready.keys().filter(is_lossy).count();
-            let all = joining.ready.len();
+            let lossy = joining.names().filter(is_lossy).count();
+            let all = joining.count();
             let ready = match now >= deadline {
                 true => all,
                 false => all - out,
@@ -265,7 +200,7 @@ impl Lead {
             if has_needed && (is_full || (ready >= least && now >= deadline)) {
                 return Ok(());
             }
-            let refused = joining.refused.len();
+            let refused = joining.refused().count();
             if refused > 0 && self.members.len() - refused < least && now >= deadline {
                 let reasons = joining.refusals();
                 return Err(Halt::Aborted(format!("refused by parties: {reasons}")));
@@ -284,7 +219,7 @@ impl Lead {
             };
             // Who waits for a model that nobody can seal who is ready cannot become ready, once everybody else is; but
             // for who has just refused one, whose word that it is ready without is on its way.
-            let in_vain = |name: &str| self.sealed_model.waits_in_vain(name, joining.holders());
+            let in_vain = |name: &str| self.models.sealed.waits_in_vain(name, joining.holders());
             let away = |name: &&Arc<str>| {
                 joining.is_open(name) && (self.conduct.is_slow(name) || in_vain(name))
             };
@@ -323,11 +258,9 @@ impl Lead {
                 let reason = foreign(&refusal.reason);
                 if let Some(joining) = &mut self.joining {
                     // guard: a-refusal-is-one-line
-                    if joining.told.insert(name.clone()) {
+                    if joining.refuses(&name, reason.clone()) {
                         warn!(job = %self.context.name, round = number, party = %name, %reason, "round refused");
                     }
-                    joining.forget(&name);
-                    joining.refused.insert(name, reason);
                 }
             }
             _ => {}
@@ -364,16 +297,16 @@ impl Lead {
         self.conduct.is_ready(&name);
         self.calls.ready(&name);
         if let Some(joining) = &mut self.joining {
-            joining.forget(&name);
-            let party = ReadyParty {
-                name: name.clone(),
+            joining.ready(ReadyParty {
+                name,
                 nonce,
                 key_id,
                 lacks_model: ready.lacks_model,
-            };
-            joining.ready.insert(name, party);
+            });
         }
-        self.ask_for_model();
+        self.models
+            .sealed
+            .ask(&self.context, &self.members, self.joining.as_ref());
         self.context.news();
     }
 
@@ -460,7 +393,7 @@ impl Lead {
     pub(super) async fn next_report(&mut self) -> Result<RoundReport, Halt> {
         let mut report = RoundReport::offered(
             self.next_round,
-            self.model.version(),
+            self.models.current.version(),
             self.context.unix_millis(),
         );
         report.best = self.best.clone();

@@ -26,6 +26,7 @@ mod face;
 mod faults;
 mod finished;
 mod first;
+mod gathering;
 mod hidden;
 mod hosted;
 mod job;
@@ -34,9 +35,12 @@ mod link;
 mod losing;
 mod lost;
 mod members;
+mod models;
+mod offered;
 mod opening;
 mod operator;
 mod owed;
+mod passing;
 mod plateau;
 mod presence;
 mod released;
@@ -53,7 +57,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_protocol::{Best, InitialModel, Job, RoundKind};
-use bytes::Bytes;
 use tracing::warn;
 
 use crate::falling::Falling;
@@ -78,10 +81,9 @@ pub use face::{
     Choice, Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings,
     Who,
 };
-use first::FirstModel;
-use hidden::SealedModel;
-use joining::Joining;
 use members::Members;
+use models::Models;
+use offered::Joining;
 use opening::Opening;
 use operator::Operator;
 pub use operator::Standing;
@@ -207,8 +209,7 @@ fn first_status(parts: &Parts, terms: Terms, latest: Option<RoundReport>) -> Job
 /// to bottom.
 struct Lead {
     context: Context,
-    model: Model,
-    model_bytes: Bytes,
+    models: Models,
     members: Members,
     joining: Option<Joining>,
     /// The roster that is fixed, while its members open their nonces.
@@ -230,10 +231,6 @@ struct Lead {
     calls: Calls,
     /// Who took part in which round.
     turns: Turns,
-    /// The current model as a party sealed it, where the coordinator does not know it.
-    sealed_model: SealedModel,
-    /// The first model, where a party gives it.
-    first: FirstModel,
     /// What members did wrong.
     conduct: Conduct,
     /// What of that the store has.
@@ -283,8 +280,7 @@ impl Lead {
             trouble: Trouble::default(),
             is_broken: false,
             context: Context::new(hand, parts, board),
-            model_bytes: stored.model.to_bytes(),
-            model: stored.model,
+            models: Models::stored(stored.model, stored.model_from),
             members: Members::new(now),
             joining: None,
             opening: None,
@@ -299,8 +295,6 @@ impl Lead {
             operator,
             calls,
             turns: Turns::default(),
-            sealed_model: SealedModel::default(),
-            first: FirstModel::stored(stored.model_from),
             patience: now,
             certificates: Certificates::new(now),
             best: None,

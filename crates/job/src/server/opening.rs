@@ -128,7 +128,7 @@ impl Lead {
     ) -> Result<CertifiedRoster, Halt> {
         // Parties have had the time to come: nobody waits for more of them, should this round come to nothing.
         self.met = true;
-        let opening = Opening::new(number, &roster, self.model.name(), numbers);
+        let opening = Opening::new(number, &roster, self.models.current.name(), numbers);
         let names: Vec<Arc<str>> = opening.members.keys().cloned().collect();
         self.opening = Some(opening);
         info!(job = %self.context.name, round = number, parties = names.len(), "roster fixed");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Fault, FaultKind, Round, RoundKind, ServerRole};
 use tracing::warn;
 
-use super::joining::ReadyParty;
+use super::offered::ReadyParty;
 use super::trouble::grown;
 use super::{Halt, Lead, Parts};
 use crate::machine::Time;
@@ -73,7 +73,7 @@ impl Lead {
 
     /// How releases name the model under way.
     fn model_key(&self) -> String {
-        hex(self.model.hash())
+        hex(self.models.current.hash())
     }
 
     /// The releases of the model under way that are known here.

@@ -80,7 +80,7 @@ impl Lead {
         }
         let running = Running::new(
             round.clone(),
-            self.model.name(),
+            self.models.current.name(),
             report,
             self.operator.terms,
         );
