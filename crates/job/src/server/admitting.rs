@@ -84,7 +84,8 @@ impl Lead {
 
     /// A party has been let in.
     async fn enter(&mut self, name: Arc<str>, link: Link, hello: &pb::Hello) {
-        self.skip_to(hello.last_round, MAX_SKIPPED);
+        self.rounds
+            .skip_to(&self.context.name, hello.last_round, MAX_SKIPPED);
         link.grant();
         let member = Member::new(link, hello);
         self.members.enter(&name, member, self.context.now());

@@ -12,7 +12,9 @@ impl Lead {
     /// Waits for a call, and runs its round. Between calls nobody loses patience.
     pub(super) async fn run_call(&mut self) -> Result<(), Halt> {
         while self.calls.call.as_ref().is_none() {
-            if !self.operator.held().is_empty() || self.is_over() {
+            if !self.operator.held().is_empty()
+                || self.rounds.are_over(&self.operator, self.context.spec())
+            {
                 return Ok(());
             }
             let until = self.ended.write_at();
@@ -87,7 +89,7 @@ impl Lead {
             }
             self.first_model().await?;
             match self.run_round().await {
-                Ok(()) if self.after_key_setup => {}
+                Ok(()) if self.rounds.after_key_setup => {}
                 Err(Halt::Missed { .. }) if self.calls.call.as_ref().is_some() => {}
                 ended => return ended,
             }

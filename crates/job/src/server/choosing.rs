@@ -87,7 +87,7 @@ impl Lead {
                 waits = %first_few(&waits), "more parties are ready than the round takes");
         }
         let names = ready.iter().take(most).map(|party| party.name.clone());
-        self.turns.took_part(round, names.collect());
+        self.rounds.turns.took_part(round, names.collect());
         ready
     }
 
@@ -100,7 +100,7 @@ impl Lead {
         let (always, mut order): (Vec<_>, Vec<_>) = names.partition(|name| Some(&**name) == root);
         match settings.choice {
             Choice::First => {}
-            Choice::Turns => self.turns.sort(&mut order),
+            Choice::Turns => self.rounds.turns.sort(&mut order),
             Choice::Random => {
                 let mut rng = self.context.hand.random();
                 for last in (1..order.len()).rev() {
@@ -110,7 +110,10 @@ impl Lead {
             }
         }
         let most = most.saturating_sub(always.len());
-        let mut chosen = self.turns.chosen(order, most, settings.change as usize);
+        let mut chosen = self
+            .rounds
+            .turns
+            .chosen(order, most, settings.change as usize);
         chosen.extend(always);
         chosen
     }

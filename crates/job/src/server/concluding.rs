@@ -44,7 +44,7 @@ impl Lead {
         };
         for member in round.roster().members() {
             self.settle(&member.name);
-            self.conduct.kept(&member.name);
+            self.bans.kept(&member.name);
         }
         self.found_out(round.number(), &finished.outcome.faults)
             .await;
@@ -73,13 +73,13 @@ impl Lead {
             },
             survivors,
         };
-        report.best = self.best_after(&report);
+        report.best = self.rounds.best_after(self.context.spec(), &report);
         // guard: a-round-is-recorded-before-it-is-told
         self.record(&report, &finished.model, &ending).await?;
-        self.best.clone_from(&report.best);
+        self.rounds.best.clone_from(&report.best);
         self.models.set(finished.model, finished.bytes);
-        self.rounds_done += u64::from(round.kind() == RoundKind::Sum);
-        self.done_here += 1;
+        self.rounds.done += u64::from(round.kind() == RoundKind::Sum);
+        self.rounds.done_here += 1;
         self.context.count(|totals| totals.done(&report));
         let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
         let addressed = addressed.collect();
@@ -129,7 +129,7 @@ impl Lead {
             self.settle(&name);
         }
         if let Some(running) = self.running.take_if(|running| running.number() == number) {
-            self.conduct.left(&running.gone(), self.begun);
+            self.bans.left(&running.gone());
             report.wire = running.report.wire;
         }
         report.state = RoundState::Aborted;

@@ -1,4 +1,4 @@
-//! What every part of a coordinator needs and none of them changes: the job, the clock, the store, and the ways to send,
+//! What every part of a coordinator needs: the job, the clock, the store, and the ways to send,
 //! to count and to show something.
 
 use std::sync::Arc;

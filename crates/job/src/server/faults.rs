@@ -54,7 +54,7 @@ impl Lead {
             }
         };
         // guard: campaign-liars-are-remembered
-        self.conduct.lied(&name.into(), self.begun);
+        self.bans.lied(&name.into());
         match fault.kind {
             FaultKind::Conflicting { .. } => {
                 // The first answer counts; whoever has two of them is not to be talked to.
@@ -98,7 +98,7 @@ impl Lead {
             if let (Culprit::Party(party), Some(running), true) =
                 (fault.culprit, &self.running, fault.kind.proves_a_lie())
             {
-                self.conduct.lied(running.name(party), self.begun);
+                self.bans.lied(running.name(party));
             }
         }
     }
@@ -140,7 +140,7 @@ impl Lead {
         let what = foreign(&refusal.reason);
         running.add_fault(format!("{by} accuses {about}: {what}"));
         self.context.count(|totals| totals.accusations += 1);
-        if let Some(liar) = self.conduct.accused(by, &about, self.begun) {
+        if let Some(liar) = self.bans.accused(by, &about) {
             warn!(job = %self.context.name, round = number, party = %liar,
                 "shown to lie by what others say, or by what it says of others");
         }

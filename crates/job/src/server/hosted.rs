@@ -33,7 +33,9 @@ impl Lead {
         if self.calls.call.is_some() {
             return Err(CallError::Busy { job: job() });
         }
-        if self.state != JobState::Running || self.is_over() {
+        if self.state != JobState::Running
+            || self.rounds.are_over(&self.operator, self.context.spec())
+        {
             let (state, advice) = match self.state {
                 JobState::Failed => (JobState::Failed, "resume it, or begin another job"),
                 JobState::Stopped => (JobState::Stopped, "start its coordinator again"),
@@ -99,7 +101,10 @@ impl Lead {
             return;
         }
         let without = |has: bool| !has;
-        let running = self.running.as_ref().filter(|_| !self.after_key_setup);
+        let running = self
+            .running
+            .as_ref()
+            .filter(|_| !self.rounds.after_key_setup);
         let opening = self.opening.as_ref();
         let is_late = running.is_some_and(|running| without(running.id(name).is_some()))
             || opening.is_some_and(|opening| without(opening.has(name)));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Round, Seat, ServerIndex};
+use blindsum_protocol::{Seat, ServerIndex};
 use bytes::Bytes;
 use tracing::{error, info, warn};
 
@@ -86,7 +86,7 @@ impl Lead {
             if let Err(halt) = self.wait_while_held().await {
                 return halt;
             }
-            if self.is_over() {
+            if self.rounds.are_over(&self.operator, self.context.spec()) {
                 let served = match self.finish().await {
                     Ok(()) => self.wait_for_reopening().await,
                     Err(halt) => Err(halt),
@@ -125,15 +125,6 @@ impl Lead {
         }
     }
 
-    /// Why a party takes no part in a round. There is none without the root, whatever it did before.
-    pub(super) fn sits_out(&self, name: &str, round: u64) -> Option<String> {
-        // guard: no-round-without-the-root
-        match self.context.spec().root() == Some(name) {
-            true => None,
-            false => self.conduct.sits_out(name, round),
-        }
-    }
-
     /// What the operator must know: of whom no round begins without, for whom the job waits, of the revocation list, of
     /// bounds that fall.
     fn warned(&self) -> String {
@@ -146,24 +137,11 @@ impl Lead {
             &blocked,
             &self.opened.warning,
             self.certificates.warning(),
-            &self.bounds_warning,
+            &self.bounds.warning,
         ];
         let all = lacks.as_deref().into_iter().chain(others);
         let all: Vec<&str> = all.filter(|warning| !warning.is_empty()).collect();
         all.join("; ")
-    }
-
-    /// Warns of clipping bounds that fall.
-    pub(super) fn watch_bounds(&mut self, round: &Round) {
-        let warnings = self.falling.observe(round);
-        for warning in &warnings {
-            warn!(job = %self.context.name, round = round.number(), "{warning}");
-        }
-        if !warnings.is_empty() {
-            self.bounds_warning = warnings.join("; ");
-        } else if self.falling.is_steady() {
-            self.bounds_warning.clear();
-        }
     }
 
     /// Whether there are enough parties for a round, and servers or the root are missing.
@@ -174,8 +152,9 @@ impl Lead {
 
     /// All rounds are done, or a metric has ended the job: everybody is told.
     async fn finish(&mut self) -> Result<(), Halt> {
-        let (rounds, model) = (self.rounds_done, self.models.current.version());
-        let early = (!self.operator.is_over(rounds)).then(|| self.ended_by_metric());
+        let (rounds, model) = (self.rounds.done, self.models.current.version());
+        let early = (!self.operator.is_over(rounds))
+            .then(|| self.rounds.ended_by_metric(self.context.spec()));
         let reason = early.flatten().unwrap_or_default();
         match reason.is_empty() {
             true => info!(job = %self.context.name, rounds, model, "job done"),
@@ -385,12 +364,12 @@ impl Lead {
             state: self.state,
             reason: self.reason.clone(),
             protocol: before.protocol.clone(),
-            rounds_done: self.rounds_done,
+            rounds_done: self.rounds.done,
             rounds: self.operator.terms.rounds.into(),
             model_version: self.models.current.version(),
             model_hash: hex(self.models.current.hash()),
             model_from: self.models.first.from.clone(),
-            best: self.best.clone(),
+            best: self.rounds.best.clone(),
             connected: self.members.names().map(|name| name.to_string()).collect(),
             key_exchange: self.members.key_exchange(),
             waiting_for,

@@ -8,6 +8,7 @@ use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
 use blindsum_protocol::{Fault, KeyName, Round, RoundKind, Tag};
 use tracing::{info, warn};
 
+use super::bans::Out;
 use super::face::{Choice, Input};
 use super::job::Event;
 use super::offered::{Joining, ReadyParty};
@@ -22,17 +23,6 @@ pub(super) const MAX_SKIPPED: u64 = 1000;
 
 /// How long a coordinator that was started again waits for further parties, each time that one has come.
 const COMING_BACK: Duration = Duration::from_millis(2500);
-
-/// Why a party that is ready sits a round out, by the order in which they are in all the same where too few are left.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Out {
-    /// Earlier rounds were lost with it.
-    Lossy,
-    /// It has accused somebody, or was accused.
-    Accused,
-    /// It has broken the protocol.
-    Liar,
-}
 
 impl Lead {
     /// Who is ready for the round that is offered.
@@ -101,7 +91,7 @@ impl Lead {
             }
         };
         let round = round.map_err(aborted)?;
-        self.watch_bounds(&round);
+        self.bounds.observe(&self.context.name, &round);
         Ok(Arc::new(self.remembering(round)))
     }
 
@@ -114,57 +104,16 @@ impl Lead {
         let version = self.models.current.version();
         let members = self.members.iter();
         let late = members.filter(|(name, _)| joining.is_open(name) && self.calls.is_called(name));
-        let late = late.map(|(name, member)| (name.clone(), member.model_sent == Some(version)));
-        for (name, lacks_model) in late.collect::<Vec<_>>() {
-            self.conduct.was_late(&name, lacks_model);
+        for (name, member) in late {
+            self.bans.was_late(name, member.model_sent == Some(version));
         }
-        // guard: sentences-in-rounds-begun-here
-        let (begun, least) = (self.begun, self.context.least_roster());
-        let ready = joining.into_ready();
-        let (mut out, mut wanted): (Vec<_>, Vec<_>) =
-            // guard: campaign-who-lies-sits-out
-            ready.partition(|party| self.is_left_out(&party.name, begun));
-        // Where too few are left those come first with which rounds were lost, then those of whom nobody knows whether they lie.
-        for last in [Out::Lossy, Out::Accused, Out::Liar] {
-            if wanted.len() >= least {
-                break;
-            }
-            let is_asked = |party: &mut ReadyParty| self.why_out(&party.name) == last;
-            let mut asked: Vec<ReadyParty> = out.extract_if(.., is_asked).collect();
-            // Those with which rounds were lost longest ago come first; those of the latest one only if they are needed.
-            let loss = |party: &ReadyParty| match last {
-                Out::Lossy => self.conduct.latest_loss(&party.name),
-                Out::Accused | Out::Liar => 0,
-            };
-            asked.sort_by_key(loss);
-            let missing = least - wanted.len();
-            let latest = asked.get(missing - 1).map_or(u64::MAX, loss);
-            let enough = asked.partition_point(|party| loss(party) <= latest);
-            out.extend(asked.split_off(enough));
-            wanted.extend(asked);
-        }
+        let (least, is_hosted) = (self.context.least_roster(), self.calls.is_hosted);
+        let (wanted, out) = self.bans.choose(joining.into_ready(), least, is_hosted);
         for party in out {
-            let reason = self.sits_out(&party.name, begun);
+            let reason = self.bans.sits_out(&party.name);
             self.leave_out(number, &party.name, &reason.unwrap_or_default());
         }
         wanted
-    }
-
-    /// Whether a party that is ready sits out this round. With whom earlier rounds were lost takes part where a host calls it.
-    fn is_left_out(&self, name: &str, round: u64) -> bool {
-        let sits_out = self.sits_out(name, round).is_some();
-        sits_out && !(self.calls.is_hosted && self.why_out(name) == Out::Lossy)
-    }
-
-    /// Why a party sits out this round that does.
-    fn why_out(&self, name: &str) -> Out {
-        if self.conduct.is_liar(name, self.begun) {
-            return Out::Liar;
-        }
-        match self.conduct.is_lossy(name, self.begun) {
-            true => Out::Lossy,
-            false => Out::Accused,
-        }
     }
 
     /// Until everybody is ready, or the deadline has passed and enough are. The job gives up where
@@ -182,9 +131,10 @@ impl Lead {
                 return Ok(());
             };
             // Where there are not enough without them, those that should sit out take part.
-            let sits_out = |name: &&Arc<str>| self.sits_out(name, self.begun).is_some();
+            let sits_out = |name: &&Arc<str>| self.bans.sits_out(name).is_some();
             let out = joining.names().filter(sits_out).count();
-            let is_lossy = |name: &&Arc<str>| sits_out(name) && self.why_out(name) == Out::Lossy;
+            let is_lossy =
+                |name: &&Arc<str>| sits_out(name) && self.bans.why_out(name) == Out::Lossy;
             let lossy = joining.names().filter(is_lossy).count();
             let all = joining.count();
             let ready = match now >= deadline {
@@ -213,7 +163,7 @@ impl Lead {
             }
             // Once parties have met, whoever is there is whom to wait for; somebody who has just
             // gone gets the time to come back, and after a restart everybody does.
-            let settled = match self.done_here {
+            let settled = match self.rounds.done_here {
                 0 => self.members.changed() + COMING_BACK,
                 _ => self.members.changed() + grace,
             };
@@ -221,14 +171,14 @@ impl Lead {
             // for who has just refused one, whose word that it is ready without is on its way.
             let in_vain = |name: &str| self.models.sealed.waits_in_vain(name, joining.holders());
             let away = |name: &&Arc<str>| {
-                joining.is_open(name) && (self.conduct.is_slow(name) || in_vain(name))
+                joining.is_open(name) && (self.bans.is_slow(name) || in_vain(name))
             };
             let away = self.members.names().filter(away).count();
             // Those with which rounds were lost are in where it takes them, and nobody else is here to be waited for.
             let enough = ready >= least || all - out + lossy >= least;
             let everybody = enough && all + refused + away == self.members.len();
             // guard: campaign-no-waiting-for-the-absent
-            let complete = everybody && self.met;
+            let complete = everybody && self.rounds.met;
             if has_needed && complete && now >= settled {
                 return Ok(());
             }
@@ -294,7 +244,7 @@ impl Lead {
             self.calls.without(&name, reason);
             return self.members.tell_dropped(ready.round, &name, reason);
         }
-        self.conduct.is_ready(&name);
+        self.bans.is_ready(&name);
         self.calls.ready(&name);
         if let Some(joining) = &mut self.joining {
             joining.ready(ReadyParty {
@@ -370,40 +320,5 @@ impl Lead {
             members.retain(|member| member.name != culprit);
             last = Some(error.to_string());
         }
-    }
-
-    /// A party or another server has taken part in rounds that are still to come here: the store is a restored one. Nobody
-    /// goes back to them, so the job goes on behind them. One such word moves the number by `most`.
-    pub(super) fn skip_to(&mut self, last_round: u64, most: u64) {
-        let ahead = last_round.saturating_add(1).saturating_sub(self.next_round);
-        // guard: campaign-restored-stores
-        if ahead > 0 {
-            let (from, to) = (
-                self.next_round,
-                // guard: campaign-bounded-steps
-                self.next_round.saturating_add(ahead.min(most)),
-            );
-            warn!(job = %self.context.name, from, to, "somebody knows of later rounds than the store: their numbers are skipped. The store may be an older or incomplete \
-                copy: while a coordinator runs, copy a store with `blindsum backup` only");
-            self.next_round = to;
-        }
-    }
-
-    /// A report of the next round, whose number is taken for ever.
-    pub(super) async fn next_report(&mut self) -> Result<RoundReport, Halt> {
-        let mut report = RoundReport::offered(
-            self.next_round,
-            self.models.current.version(),
-            self.context.unix_millis(),
-        );
-        report.best = self.best.clone();
-        let stored = report.clone();
-        self.context
-            .stored(move |store, job| store.begin_round(job, &stored))
-            .await?;
-        self.next_round += 1;
-        self.begun += 1;
-        self.conduct.choose(self.begun);
-        Ok(report)
     }
 }

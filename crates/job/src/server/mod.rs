@@ -5,11 +5,13 @@
 //! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
 //! `lost` which parties live, `certificates` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round`, `collecting` and `concluding` are its rounds, `ended` their
 //! results, `first` how a party gives the first model, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
-//! result, `plateau` whether a metric ends it, and `conduct` who sits out rounds. `hosted` are rounds that a host begins. `counting` is what watchers see counted.
+//! result, `rounds` whether a metric ends it, and `bans` who sits out rounds. `hosted` are rounds that a host begins. `counting` is what watchers see counted.
 
 mod admitting;
+mod bans;
 mod beginning;
 mod board;
+mod bounds;
 mod called;
 mod calls;
 mod certificates;
@@ -41,10 +43,11 @@ mod opening;
 mod operator;
 mod owed;
 mod passing;
-mod plateau;
+mod pausing;
 mod presence;
 mod released;
 mod round;
+mod rounds;
 mod running;
 mod servers;
 mod shared;
@@ -56,11 +59,10 @@ mod trouble;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blindsum_protocol::{Best, InitialModel, Job, RoundKind};
+use blindsum_protocol::{InitialModel, Job, RoundKind};
 use tracing::warn;
 
-use crate::falling::Falling;
-use crate::machine::{Hand, Machine, Now, Time};
+use crate::machine::{Machine, Now, Time};
 use crate::orders::Terms;
 use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::StoredJob;
@@ -68,12 +70,12 @@ use crate::totals::{Cause, Totals};
 pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
 pub use admitting::LONGEST_LOCATION;
+use bans::Bans;
 use board::Board;
 pub use board::Counted;
+use bounds::Bounds;
 use calls::Calls;
 use certificates::Certificates;
-use choosing::Turns;
-use conduct::Conduct;
 use context::Context;
 pub use departed::departure;
 use ended::Ended;
@@ -88,6 +90,7 @@ use opening::Opening;
 use operator::Operator;
 pub use operator::Standing;
 use released::Opened;
+use rounds::Rounds;
 use running::Running;
 pub use servers::KEY_SERVICE;
 pub use shared::Shared;
@@ -128,13 +131,14 @@ impl CoordinatorMachine {
             warn!(job = %spec.job, round, "aborted: the coordinator was restarted");
         }
         let rounds = parts.store.rounds(&spec.job, ROUNDS_READ)?;
-        let (met, turns) = (!rounds.is_empty(), Turns::stored(&rounds));
+        let mut numbers = Rounds::stored(&stored, &rounds);
         let latest = rounds.into_iter().next();
-        let best = latest.as_ref().and_then(|report| report.best.clone());
         parts
             .store
             .set_job_state(&spec.job, JobState::Running, "")?;
         let operator = Operator::stored(spec, &stored.operator).map_err(JobError::System)?;
+        // Rounds without a gain count no more where an operator has let the job go on since.
+        numbers.best = (numbers.best).map(|best| operator.counted(best, stored.next_round));
         let status = first_status(&parts, operator.terms, latest);
         // Whatever comes for rounds before the restart comes too late.
         let gate = Gate::closed(stored.next_round.saturating_sub(1));
@@ -143,9 +147,8 @@ impl CoordinatorMachine {
         let board = Board::new(gate, status, totals);
         let told = board.clone();
         Ok(Self::start(entropy, now, Shown(board), |hand| {
-            let lead = Lead::new(parts, stored, operator, told, hand);
-            let lead = Lead { met, turns, ..lead };
-            lead.going_on(best).run()
+            let context = Context::new(hand, parts, told);
+            Lead::new(context, stored, operator, numbers).run()
         }))
     }
 
@@ -218,40 +221,21 @@ struct Lead {
     running: Option<Running>,
     /// The latest ones that count, for parties that have not heard their end.
     ended: Ended,
-    next_round: u64,
-    rounds_done: u64,
-    /// Whether a round was offered before, so that parties have had the time to come: who is here is whom to wait for.
-    met: bool,
-    /// Rounds done since the coordinator started.
-    done_here: u64,
-    /// Whether the round before was a key set-up.
-    after_key_setup: bool,
+    rounds: Rounds,
     /// What operators have ordered.
     operator: Operator,
     calls: Calls,
-    /// Who took part in which round.
-    turns: Turns,
-    /// What members did wrong.
-    conduct: Conduct,
-    /// What of that the store has.
-    conduct_stored: Vec<u8>,
+    bans: Bans,
     /// The rounds without a result since the latest one with one.
     trouble: Trouble,
     /// Which results were opened, where servers compute together.
     opened: Opened,
     /// Whether this process cannot go on with the job, which has not failed.
     is_broken: bool,
-    /// Rounds that were begun. Their numbers also move by what parties say, this one does not.
-    begun: u64,
     /// When the job gives up, unless a round begins.
     patience: Time,
     certificates: Certificates,
-    /// The best value of the metric that may end the job.
-    best: Option<Best>,
-    /// The clipping bounds of rounds, where they follow from earlier ones.
-    falling: Falling,
-    /// What the operator must know of them; empty where that is nothing.
-    bounds_warning: String,
+    bounds: Bounds,
     state: JobState,
     /// Why the job failed, or was done before its rounds were.
     reason: String,
@@ -261,25 +245,14 @@ struct Lead {
 
 impl Lead {
     /// A job as the store has it.
-    fn new(
-        parts: Parts,
-        stored: StoredJob,
-        operator: Operator,
-        board: Arc<Board>,
-        hand: Hand<Input, Effect>,
-    ) -> Self {
-        let now = hand.now();
-        let corrupt = parts.job.spec().corrupt_parties();
-        let (conduct, begun) = recalled(&parts, &stored.conduct, corrupt);
-        let calls = Calls::new(parts.hosted);
+    fn new(context: Context, stored: StoredJob, operator: Operator, rounds: Rounds) -> Self {
+        let now = context.now();
         let lead = Self {
-            opened: Opened::stored(&parts, &stored),
-            conduct_stored: conduct.to_bytes(0),
-            conduct,
-            begun,
+            opened: Opened::stored(&context.parts, &stored),
+            bans: Bans::stored(&context.parts, &stored.conduct),
+            calls: Calls::new(context.parts.hosted),
             trouble: Trouble::default(),
             is_broken: false,
-            context: Context::new(hand, parts, board),
             models: Models::stored(stored.model, stored.model_from),
             members: Members::new(now),
             joining: None,
@@ -287,38 +260,19 @@ impl Lead {
             running: None,
             // guard: campaign-results-are-kept, stored-results-are-told
             ended: Ended::stored(stored.ending),
-            next_round: stored.next_round,
-            rounds_done: stored.rounds_done,
-            met: false,
-            done_here: 0,
-            after_key_setup: false,
+            rounds,
             operator,
-            calls,
-            turns: Turns::default(),
             patience: now,
             certificates: Certificates::new(now),
-            best: None,
-            falling: Falling::default(),
-            bounds_warning: String::new(),
+            bounds: Bounds::default(),
             state: JobState::Running,
             reason: String::new(),
             stopping: false,
+            context,
         };
         lead.publish(None);
         lead
     }
-}
-
-/// What the store has of how parties have behaved. What cannot be read ends no job.
-fn recalled(parts: &Parts, stored: &[u8], corrupt: usize) -> (Conduct, u64) {
-    if stored.is_empty() {
-        return (Conduct::of(corrupt), 0);
-    }
-    Conduct::from_bytes(corrupt, stored).unwrap_or_else(|reason| {
-        warn!(job = %parts.job.spec().job, %reason,
-            "the store's record of who sits out rounds cannot be read: nobody does");
-        (Conduct::of(corrupt), 0)
-    })
 }
 
 /// Why a job does nothing more.

@@ -127,7 +127,7 @@ impl Lead {
         numbers: Numbers,
     ) -> Result<CertifiedRoster, Halt> {
         // Parties have had the time to come: nobody waits for more of them, should this round come to nothing.
-        self.met = true;
+        self.rounds.met = true;
         let opening = Opening::new(number, &roster, self.models.current.name(), numbers);
         let names: Vec<Arc<str>> = opening.members.keys().cloned().collect();
         self.opening = Some(opening);
@@ -196,7 +196,7 @@ impl Lead {
         let opening = self.opening.as_mut();
         if let Some(opening) = opening.filter(|opening| opening.misses(name)) {
             opening.fail(name, reason.clone());
-            self.conduct.kept_nonce_back(name, self.begun);
+            self.bans.kept_nonce_back(name);
             self.calls.without(name, &reason);
         }
     }
@@ -204,7 +204,7 @@ impl Lead {
     /// A member that lies about its nonce.
     fn lied_opening(&mut self, name: &Arc<str>, reason: String) {
         // guard: who-lies-about-its-nonce-sits-out
-        self.conduct.lied(name, self.begun);
+        self.bans.lied(name);
         self.calls.without(name, &reason);
         if let Some(opening) = &mut self.opening {
             opening.fail(name, reason);

@@ -349,9 +349,9 @@ impl Lead {
         let view = View {
             job: &self.context.name,
             state: self.state,
-            rounds_done: self.rounds_done,
-            next_round: self.next_round,
-            is_early: self.ended_by_metric().is_some(),
+            rounds_done: self.rounds.done,
+            next_round: self.rounds.next,
+            is_early: self.rounds.ended_by_metric(self.context.spec()).is_some(),
             round: self.running.as_ref().map(|running| running.number()),
             now: self.context.now(),
             now_ms: self.context.unix_millis(),
@@ -383,7 +383,7 @@ impl Lead {
             self.members.tell_held(&held);
         }
         if matches!(order.command, Command::Extend(_)) && is_early {
-            self.count_anew();
+            self.rounds.count_anew();
         }
         match &order.command {
             Command::Ban { party, .. } => self.expel_banned(&party.as_str().into()),
@@ -431,7 +431,8 @@ impl Lead {
 
     /// An error where operators want no round to begin.
     pub(super) fn may_begin(&self) -> Result<(), Halt> {
-        match self.operator.is_paused() || self.is_over() {
+        match self.operator.is_paused() || self.rounds.are_over(&self.operator, self.context.spec())
+        {
             true => Err(Halt::Held(match self.operator.is_paused() {
                 true => format!("the job was {}", self.operator.held()),
                 false => "an operator has ended the job".into(),

@@ -110,7 +110,7 @@ impl Lead {
             return (RoundKind::Sum, ready);
         }
         let (sealed, least) = (&mut self.models.sealed, self.context.least_roster());
-        let (kind, ready, out) = sealed.choose_kind(self.after_key_setup, least, ready);
+        let (kind, ready, out) = sealed.choose_kind(self.rounds.after_key_setup, least, ready);
         for (name, reason) in out {
             self.leave_out(round, &name, reason);
         }

@@ -11,6 +11,7 @@ use super::departed::{refusal_cause, refused_because};
 use super::face::Gate;
 use super::job::Event;
 use super::running::Running;
+use super::trouble::needs_servers;
 use super::{Halt, Lead};
 use crate::pb::party_frame::Frame;
 use crate::report::{RoundReport, RoundState};
@@ -20,13 +21,16 @@ use crate::{seconds, server_name};
 impl Lead {
     /// Runs one round. An error leaves the job ready for the next one, unless it says otherwise.
     pub(super) async fn run_round(&mut self) -> Result<(), Halt> {
-        let mut report = self.next_report().await?;
+        let version = self.models.current.version();
+        let mut report = self.rounds.begin(&self.context, version).await?;
+        // guard: sentences-in-rounds-begun-here
+        self.bans.begin();
         self.members.forget_lost();
         let number = report.number;
         let result = match self.join(&mut report).await {
             Ok(round) => {
                 report.key_setup = round.kind() == RoundKind::KeySetup;
-                self.after_key_setup = report.key_setup;
+                self.rounds.after_key_setup = report.key_setup;
                 self.start_round(round.clone(), report.clone());
                 let result = match self.write_began().await {
                     Ok(()) => self.run_stages(round).await,
@@ -40,7 +44,15 @@ impl Lead {
             Err(halt) => Err(halt),
         };
         self.close_gate(number);
-        let result = result.map_err(|halt| self.lost_with_parties(number, halt));
+        let result = match self.calls.is_hosted {
+            true => result,
+            false => result.map_err(|halt| {
+                let (running, needs_all) = (&self.running, self.context.job().needs_everybody());
+                let bans = &mut self.bans;
+                self.trouble
+                    .lost_with(running.as_ref(), bans, needs_all, halt)
+            }),
+        };
         let result = match result.map_err(|halt| self.waits_to_open(halt)) {
             Ok(()) => Ok(()),
             Err(Halt::Broken(error)) => {
@@ -57,14 +69,14 @@ impl Lead {
                 Err(halt)
             }
         };
-        self.store_conduct().await;
+        self.bans.store(&self.context).await;
         result
     }
 
     /// The round has its roster: everybody in it is told.
     fn start_round(&mut self, round: Arc<Round>, mut report: RoundReport) {
         report.state = RoundState::Running;
-        self.met = true;
+        self.rounds.met = true;
         info!(job = %self.context.name, round = round.number(), parties = round.parties(),
             "round started");
         let members = round.roster().members().iter();
@@ -72,8 +84,7 @@ impl Lead {
         self.running = None;
         self.trouble.begun();
         if round.kind() == RoundKind::Sum {
-            let names = names.iter().cloned().collect();
-            self.conduct.took_part(&names, self.begun);
+            self.bans.take_part(names.iter().cloned());
         }
         for name in &names {
             self.settle(name);
@@ -182,7 +193,7 @@ impl Lead {
         self.with_running(|running| running.begin_stage(&waiting, began_ms));
         self.publish(self.current_report());
         loop {
-            self.needs_servers()?;
+            needs_servers(self.running.as_ref())?;
             let (overdue, next) = match &self.running {
                 Some(running) if !running.is_settled(stage.server.is_computing()) => {
                     running.overdue(self.context.now(), grace)
@@ -251,7 +262,7 @@ impl Lead {
             // guard: lost-parties-are-dropped
             self.drop_seat(round.number(), seat, LossCause::Deadline, &reason);
         }
-        self.needs_servers()
+        needs_servers(self.running.as_ref())
     }
 
     async fn round_event(

@@ -72,7 +72,8 @@ impl Lead {
         };
         info!(job = %self.context.name, server = %link.peer.name, %role, address = %link.peer.address,
             key_exchange = link.peer.traffic.key_exchange(), "server joined");
-        self.skip_to(hello.last_round, MAX_AHEAD);
+        self.rounds
+            .skip_to(&self.context.name, hello.last_round, MAX_AHEAD);
         self.context.say(Effect::Admit(id));
         link.frame(welcome.into());
         let (server, now) = (Member::new(link, hello), self.context.now());
