@@ -40,7 +40,7 @@ impl Lead {
         let name = &link.peer.name;
         check_hello(hello, name)?;
         // guard: failed-jobs-tell-their-latest-sum
-        if self.state.has_broken_off() && !self.ended.owes(name, hello.round) {
+        if self.phase.state().has_broken_off() && !self.ended.owes(name, hello.round) {
             return Err(self.job_failed());
         }
         // guard: a-banned-party-is-not-let-in
@@ -61,7 +61,7 @@ impl Lead {
             };
             let last = pb::Refused::new(RefusalCode::RefusalReplaced, reason);
             older.cut(last);
-            self.settle(name);
+            self.members.settle(name, self.phase.running_mut());
         }
         info!(job = %self.context.name, party = %name, address = %link.peer.address,
             key_exchange = link.peer.traffic.key_exchange(), program = %foreign(&hello.program), "party joined");
@@ -100,8 +100,8 @@ impl Lead {
 
     /// Why there are no more rounds here: parties of a job that goes on elsewhere, or later, come again.
     pub(super) fn job_failed(&self) -> pb::Refused {
-        let reason = &self.reason;
-        match self.is_broken {
+        let reason = self.phase.reason();
+        match self.phase.state() == JobState::Stopped {
             true => {
                 let reason = format!("the coordinator cannot go on, the job may: {reason}");
                 pb::Refused::new(RefusalCode::RefusalStopping, reason)
@@ -116,7 +116,7 @@ impl Lead {
     /// A party that was let into a failed job to hear the latest result has heard it.
     pub(super) fn leave_failed(&self, name: &str) {
         let member = self.members.get(name);
-        if let Some(member) = member.filter(|_| self.state.has_broken_off()) {
+        if let Some(member) = member.filter(|_| self.phase.state().has_broken_off()) {
             member.link.close(self.job_failed());
         }
     }
@@ -129,11 +129,11 @@ impl Lead {
         let Some(member) = self.members.get(name) else {
             return;
         };
-        if self.state == JobState::Done {
+        if self.phase.state() == JobState::Done {
             member.link.frame(self.job_done().into());
         }
         let is_called = self.calls.is_called(name);
-        if let Some(joining) = self.joining.as_mut().filter(|_| is_called) {
+        if let Some(joining) = self.phase.joining_mut().filter(|_| is_called) {
             if hello.round != joining.number {
                 joining.forget(name);
             }
@@ -154,20 +154,12 @@ impl Lead {
         if !self.members.departed.has(name) {
             info!(job = %self.context.name, party = %name, %reason, "party left");
         }
-        self.settle(name);
+        self.members.settle(name, self.phase.running_mut());
         self.members.leave(link, now, returns);
-        if let Some(joining) = &mut self.joining {
-            joining.forget(name);
-        }
-        if let Some(opening) = &mut self.opening {
-            opening.lost(name, now);
-        }
+        self.phase.lost(name, now);
         self.forget_source(name);
-        if self.joining.is_some() {
+        if self.phase.joining().is_some() {
             self.calls.left(name, now);
-        }
-        if let Some(running) = &mut self.running {
-            running.lost(name, now);
         }
         self.context.news();
     }

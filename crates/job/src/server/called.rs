@@ -22,7 +22,7 @@ impl Lead {
                 self.handle(input).await;
             }
             if until.is_some_and(|until| until <= self.context.now()) {
-                self.write_confirmed().await?;
+                self.ended.write_confirmed(&self.context).await?;
             }
         }
         let halt = self.run_called_rounds().await;
@@ -102,7 +102,7 @@ impl Lead {
         let least = self.context.least_roster();
         loop {
             let now = self.context.now();
-            let (Some(joining), Some(call)) = (&self.joining, &mut self.calls.call) else {
+            let (Some(joining), Some(call)) = (self.phase.joining(), &mut self.calls.call) else {
                 return Ok(());
             };
             let ready = joining.count();

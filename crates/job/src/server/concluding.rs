@@ -7,6 +7,7 @@ use blindsum_encode::EncodeError;
 use blindsum_protocol::{Outcome, Outgoing, Round, RoundKind, Seat};
 use tracing::info;
 
+use super::counting::count_down;
 use super::finished::finish;
 use super::{Halt, Lead};
 use crate::Model;
@@ -43,13 +44,13 @@ impl Lead {
             None => None,
         };
         for member in round.roster().members() {
-            self.settle(&member.name);
+            self.members.settle(&member.name, self.phase.running_mut());
             self.bans.kept(&member.name);
         }
         self.found_out(round.number(), &finished.outcome.faults)
             .await;
-        self.count_down(&messages);
-        let Some(running) = &mut self.running else {
+        count_down(&self.context, self.phase.running_mut(), &messages);
+        let Some(running) = self.phase.running_mut() else {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
         running.finished(&finished, self.context.unix_millis());
@@ -83,7 +84,10 @@ impl Lead {
         self.context.count(|totals| totals.done(&report));
         let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
         let addressed = addressed.collect();
-        self.tell_end(ending, &addressed);
+        if let Some(running) = self.phase.take_running() {
+            let (context, members) = (&self.context, &self.members);
+            (self.ended).tell_end(context, members, &running, ending, &addressed);
+        }
         if round.kind() == RoundKind::Sum {
             self.result_counts(round.number()).await;
         }
@@ -126,9 +130,9 @@ impl Lead {
         let number = report.number;
         self.log_aborted(number, reason);
         for name in report.parties.clone() {
-            self.settle(&name);
+            self.members.settle(&name, self.phase.running_mut());
         }
-        if let Some(running) = self.running.take_if(|running| running.number() == number) {
+        if let Some(running) = self.phase.take_running() {
             self.bans.left(&running.gone());
             report.wire = running.report.wire;
         }

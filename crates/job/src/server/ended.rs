@@ -8,15 +8,17 @@ use std::time::Duration;
 use blindsum_protocol::{PartyId, RoundKind};
 use tracing::warn;
 
+use super::Halt;
 use super::beginning::Beginnings;
+use super::context::Context;
 use super::face::{Content, Say};
+use super::members::Members;
 use super::owed::Owed;
-use super::running::Standing;
-use super::{Halt, Lead};
+use super::running::{Running, Standing};
 use crate::machine::Time;
+use crate::pb;
 use crate::report::RoundState;
 use crate::store::Ending;
-use crate::{foreign, pb};
 
 /// How long confirmations are gathered before they are written together.
 const GATHERED: Duration = Duration::from_millis(100);
@@ -30,6 +32,15 @@ pub(super) struct Ended {
     unwritten: Vec<Arc<str>>,
     /// When that is written down.
     write_at: Option<Time>,
+}
+
+/// What a party that has come back is told of a round that it was in.
+#[derive(PartialEq)]
+pub(super) enum Told {
+    /// The result.
+    Result,
+    /// That it cannot be told the result: it confirms nothing.
+    Out,
 }
 
 /// A round that has ended with a result.
@@ -98,7 +109,7 @@ impl Ended {
     }
 
     /// A survivor of this sum needs to be told nothing more; true where it did until now.
-    fn settle(&mut self, round: u64, name: &str, now: Time) -> bool {
+    pub fn settle(&mut self, round: u64, name: &str, now: Time) -> bool {
         let Some(sum) = self.sum.as_mut().filter(|s| s.ending.done.round == round) else {
             return false;
         };
@@ -109,14 +120,16 @@ impl Ended {
         self.write_at.get_or_insert(now + GATHERED);
         true
     }
-}
 
-impl Lead {
     /// The round under way has ended with a result, which is stored: all its parties hear it.
-    pub(super) fn tell_end(&mut self, ending: Ending, addressed: &BTreeSet<PartyId>) {
-        let Some(running) = self.running.take() else {
-            return;
-        };
+    pub fn tell_end(
+        &mut self,
+        context: &Context,
+        members: &Members,
+        running: &Running,
+        ending: Ending,
+        addressed: &BTreeSet<PartyId>,
+    ) {
         let (round, stage) = (ending.done.round, ending.stage);
         let mut ended = EndedRound {
             hearers: ending.survivors.keys().cloned().collect(),
@@ -152,20 +165,27 @@ impl Lead {
             }
         }
         ended.hearers.extend(now.iter().copied().cloned());
-        for member in now.iter().filter_map(|name| self.members.get(*name)) {
+        for member in now.iter().filter_map(|name| members.get(name)) {
             member.link.say(ended.message());
             let done = ended.ending.done.clone();
             member.link.frame(done.into());
         }
-        self.ended.put(ended);
+        self.put(ended);
         for (name, counts, reason) in out {
-            self.tell_out(round, &name, counts, &reason);
+            self.tell_out(context, members, round, (&name, counts), &reason);
         }
     }
 
     /// A party is not told the result of a round, which its update may be in.
-    fn tell_out(&mut self, round: u64, name: &str, counts: bool, reason: &str) {
-        let Some(member) = self.members.get(name) else {
+    fn tell_out(
+        &mut self,
+        context: &Context,
+        members: &Members,
+        round: u64,
+        (name, counts): (&str, bool),
+        reason: &str,
+    ) {
+        let Some(member) = members.get(name) else {
             return;
         };
         let frame = pb::RoundAborted {
@@ -177,18 +197,21 @@ impl Lead {
             unknown: false,
         };
         member.link.frame(frame.into());
-        self.ended.settle(round, name, self.context.now());
-        self.context.news();
-        self.leave_failed(name);
+        self.settle(round, name, context.now());
+        context.news();
     }
 
-    /// A party that has come back asks for the end of a round; false where it is not known any more.
-    pub(super) fn send_end(&mut self, name: &str, round: u64, answered: u32) -> bool {
-        let (Some(ended), Some(member)) = (self.ended.of(round), self.members.get_mut(name)) else {
-            return false;
-        };
+    /// A party that has come back asks for the end of a round; `None` where it is not known any more.
+    pub fn send_end(
+        &mut self,
+        context: &Context,
+        members: &mut Members,
+        name: &str,
+        (round, answered): (u64, u32),
+    ) -> Option<Told> {
+        let (ended, member) = (self.of(round)?, members.get_mut(name)?);
         if !ended.hearers.contains(name) {
-            return false;
+            return None;
         }
         let stage = u32::from(ended.ending.stage);
         let owed = ended.owed.get(name).filter(|_| answered < stage);
@@ -198,20 +221,15 @@ impl Lead {
             pb::RoundKind::KeySetup => RoundKind::KeySetup,
             pb::RoundKind::Sum => RoundKind::Sum,
         };
-        let plan = self
-            .context
-            .parts
-            .job
-            .plan_of(kind, ended.ending.start.roster.len());
+        let parties = ended.ending.start.roster.len();
+        let plan = context.job().plan_of(kind, parties);
         if plan.tells_all(answered, first.unwrap_or(stage)) {
             let counts = ended.ending.survivors.contains_key(name);
             let reason = "it was away for more of the round than can be told now";
-            self.tell_out(round, name, counts, reason);
-            return true;
+            self.tell_out(context, members, round, (name, counts), reason);
+            return Some(Told::Out);
         }
-        let Some(ended) = self.ended.of_mut(round) else {
-            return false;
-        };
+        let ended = self.of_mut(round)?;
         // Nothing that it has said, or not, counts now.
         let (start, beginnings) = (&ended.ending.start, &mut ended.beginnings);
         let start = beginnings.start(start, stage + 1, &mut member.shown);
@@ -225,17 +243,16 @@ impl Lead {
             link.say(ended.message());
         }
         link.frame(ended.ending.done.clone().into());
-        true
+        Some(Told::Result)
     }
 
     /// How a round ended that is not the latest one, for a party that was in it.
-    pub(super) async fn send_past(&self, name: &str, round: u64) {
-        let report = self
-            .context
+    pub async fn send_past(context: &Context, members: &Members, name: &str, round: u64) {
+        let report = context
             .stored(move |store, job| store.round(job, round))
             .await;
         let report = report.unwrap_or_else(|halt| {
-            self.context.not_stored("a report could not be read", halt);
+            context.not_stored("a report could not be read", halt);
             None
         });
         let mut frame = pb::RoundAborted {
@@ -265,81 +282,58 @@ impl Lead {
                 };
             }
         }
-        if let Some(member) = self.members.get(name) {
+        if let Some(member) = members.get(name) {
             member.link.frame(frame.into());
         }
     }
 
     /// A party that connects says which round it is in. A survivor of the latest sum that is in another one, or
     /// in none, will not confirm it any more.
-    pub(super) fn forget_hearer(&mut self, name: &str, round: u64) {
-        let sum = self.ended.sum.as_ref().map(|sum| sum.ending.done.round);
+    pub fn forget_hearer(&mut self, name: &str, round: u64, now: Time) {
+        let sum = self.sum.as_ref().map(|sum| sum.ending.done.round);
         if let Some(sum) = sum.filter(|sum| *sum != round) {
-            self.ended.settle(sum, name, self.context.now());
+            self.settle(sum, name, now);
         }
     }
 
-    /// A party confirms what it holds after a round; that must be what the coordinator has. Only the first word
-    /// of each survivor is heard.
-    pub(super) async fn confirmed(&mut self, name: &str, confirmed: &pb::RoundConfirmed) {
+    /// Compares what a party holds after a round with what the coordinator has.
+    pub async fn compare(&self, context: &Context, name: &str, confirmed: &pb::RoundConfirmed) {
         let round = confirmed.round;
-        if !self.ended.settle(round, name, self.context.now()) {
-            return;
-        }
-        self.context.news();
-        self.leave_failed(name);
-        let Some(ended) = self.ended.of(round) else {
+        let Some(ended) = self.of(round) else {
             return;
         };
         let done = &ended.ending.done;
         if done.model != confirmed.model {
             let detail = format!("{name} computes another model from the same sum");
-            self.context
-                .record_event(round, "model", name, detail)
-                .await;
+            context.record_event(round, "model", name, detail).await;
         // guard: results-are-compared-by-coordinators
         } else if done.result != confirmed.result {
             let detail = format!("{name} was told another result");
-            self.context
-                .record_event(round, "result", name, detail)
-                .await;
-        }
-    }
-
-    /// A survivor cannot use the result that it was told, and will not confirm it.
-    pub(super) async fn result_refused(&mut self, name: &str, refused: &pb::RoundRefused) {
-        if self.ended.settle(refused.round, name, self.context.now()) {
-            self.context.news();
-            self.leave_failed(name);
-            let detail = format!("{name} refuses the result: {}", foreign(&refused.reason));
-            self.context
-                .record_event(refused.round, "refused", name, detail)
-                .await;
+            context.record_event(round, "result", name, detail).await;
         }
     }
 
     /// Writes down who has confirmed the latest sum: a coordinator that is restarted does not wait for them.
-    pub(super) async fn write_confirmed(&mut self) -> Result<(), Halt> {
-        self.ended.write_at = None;
-        let names = std::mem::take(&mut self.ended.unwritten);
-        let Some(sum) = self.ended.sum.as_ref().filter(|_| !names.is_empty()) else {
+    pub async fn write_confirmed(&mut self, context: &Context) -> Result<(), Halt> {
+        self.write_at = None;
+        let names = std::mem::take(&mut self.unwritten);
+        let Some(sum) = self.sum.as_ref().filter(|_| !names.is_empty()) else {
             return Ok(());
         };
         let round = sum.ending.done.round;
-        self.context
+        context
             .stored(move |store, job| store.confirm(job, round, &names))
             .await
     }
 
     /// The last act of a job.
-    pub(super) async fn close_ended(&mut self) {
-        if let Err(halt) = self.write_confirmed().await {
-            self.context
-                .not_stored("confirmations could not be stored", halt);
+    pub async fn close(&mut self, context: &Context) {
+        if let Err(halt) = self.write_confirmed(context).await {
+            context.not_stored("confirmations could not be stored", halt);
         }
-        let missing = self.ended.unconfirmed();
+        let missing = self.unconfirmed();
         if !missing.is_empty() {
-            warn!(job = %self.context.name, parties = ?missing, "have not confirmed the latest result");
+            warn!(job = %context.name, parties = ?missing, "have not confirmed the latest result");
         }
     }
 }

@@ -24,7 +24,7 @@ impl Lead {
     ) {
         let class = fault.kind.class();
         self.context.count(|totals| totals.fault(class));
-        let what = match &mut self.running {
+        let what = match self.phase.running_mut() {
             None => fault.kind.to_string(),
             Some(running) => {
                 let what = running.told(&fault.kind);
@@ -47,10 +47,10 @@ impl Lead {
         let party = match seat {
             Seat::Party(party) => party,
             Seat::Server(role) => {
-                if let Some(running) = &mut self.running {
+                if let Some(running) = self.phase.running_mut() {
                     running.server_lied(role);
                 }
-                return self.drop_seat(number, seat, LossCause::Fault, &what);
+                return self.drop_seat(seat, LossCause::Fault, &what);
             }
         };
         // guard: campaign-liars-are-remembered
@@ -62,14 +62,15 @@ impl Lead {
                 self.refuse(name, &reason);
             }
             // guard: garbage-costs-its-sender
-            _ => self.drop_party(number, party, LossCause::Fault, &what),
+            _ => self.drop_seat(party.into(), LossCause::Fault, &what),
         }
     }
 
     /// What parties did wrong in a round is kept, and whoever was found to lie sits out the next ones.
     pub(super) async fn found_out(&mut self, number: u64, faults: &[Fault]) {
         for fault in faults {
-            let (Culprit::Party(party), Some(running)) = (fault.culprit, &mut self.running) else {
+            let (Culprit::Party(party), Some(running)) = (fault.culprit, self.phase.running_mut())
+            else {
                 continue;
             };
             let (name, what) = (running.name(party).clone(), running.told(&fault.kind));
@@ -95,9 +96,11 @@ impl Lead {
 
     fn note_liars(&mut self, faults: &[Fault]) {
         for fault in faults {
-            if let (Culprit::Party(party), Some(running), true) =
-                (fault.culprit, &self.running, fault.kind.proves_a_lie())
-            {
+            if let (Culprit::Party(party), Some(running), true) = (
+                fault.culprit,
+                self.phase.running(),
+                fault.kind.proves_a_lie(),
+            ) {
                 self.bans.lied(running.name(party));
             }
         }
@@ -108,7 +111,7 @@ impl Lead {
         if let Some(halt) = Self::not_opened_by(fault) {
             return halt;
         }
-        let Some(running) = &mut self.running else {
+        let Some(running) = self.phase.running_mut() else {
             return Halt::Aborted(fault.to_string());
         };
         let text = too_few(running, fault).unwrap_or_else(|| running.told(fault));
@@ -129,7 +132,7 @@ impl Lead {
             return;
         }
         let about: Arc<str> = refusal.accused.as_str().into();
-        let Some(running) = self.running.as_mut().filter(|r| r.id(&about).is_some()) else {
+        let Some(running) = self.phase.running_mut().filter(|r| r.id(&about).is_some()) else {
             return;
         };
         let is_gone = running.id(by).is_none_or(|party| running.is_gone(party));

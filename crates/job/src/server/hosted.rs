@@ -33,10 +33,10 @@ impl Lead {
         if self.calls.call.is_some() {
             return Err(CallError::Busy { job: job() });
         }
-        if self.state != JobState::Running
+        if self.phase.state() != JobState::Running
             || self.rounds.are_over(&self.operator, self.context.spec())
         {
-            let (state, advice) = match self.state {
+            let (state, advice) = match self.phase.state() {
                 JobState::Failed => (JobState::Failed, "resume it, or begin another job"),
                 JobState::Stopped => (JobState::Stopped, "start its coordinator again"),
                 JobState::Running | JobState::Done => (
@@ -78,7 +78,7 @@ impl Lead {
             reason => format!("the host reports that it has failed: {reason}"),
         };
         call.out.insert(name.clone(), reason.clone());
-        if let Some(joining) = &mut self.joining {
+        if let Some(joining) = self.phase.joining_mut() {
             joining.forget(name);
             let round = joining.number;
             self.members.tell_dropped(round, name, &reason);
@@ -100,14 +100,7 @@ impl Lead {
             self.tell_begun_without(name, (round, tag), &reason);
             return;
         }
-        let without = |has: bool| !has;
-        let running = self
-            .running
-            .as_ref()
-            .filter(|_| !self.rounds.after_key_setup);
-        let opening = self.opening.as_ref();
-        let is_late = running.is_some_and(|running| without(running.id(name).is_some()))
-            || opening.is_some_and(|opening| without(opening.has(name)));
+        let is_late = self.phase.began_without(name, self.rounds.after_key_setup);
         let Some(call) = self.calls.naming(name) else {
             return;
         };

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tracing::{error, info, warn};
 
 use super::face::{Effect, Hold, Input};
+use super::phase::{End, Phase};
 use super::trouble::Trouble;
 use super::{Halt, Lead};
 use crate::machine::Time;
@@ -48,7 +49,7 @@ impl Lead {
                 break result;
             }
         };
-        self.close_ended().await;
+        self.ended.close(&self.context).await;
         // Watchers see who has confirmed the latest result.
         self.publish(None);
         for member in self.members.everybody() {
@@ -76,8 +77,11 @@ impl Lead {
         };
         error!(job = %self.context.name, %error, "the job cannot go on");
         // What a disk or this process cannot do now ends the coordinator and not the job.
-        self.is_broken = !matches!(error, JobError::JobFailed { .. });
-        self.fail(error.to_string()).await;
+        let state = match error {
+            JobError::JobFailed { .. } => JobState::Failed,
+            _ => JobState::Stopped,
+        };
+        self.fail(state, error.to_string()).await;
         Err(error)
     }
 
@@ -147,7 +151,9 @@ impl Lead {
     /// Whether there are enough parties for a round, and servers or the root are missing.
     fn lacks_only_needed(&self) -> bool {
         let enough = self.members.len() >= self.context.least_roster();
-        enough && !self.members.has_needed(self.context.job()) && self.state == JobState::Running
+        enough
+            && !self.members.has_needed(self.context.job())
+            && self.phase.state() == JobState::Running
     }
 
     /// All rounds are done, or a metric has ended the job: everybody is told.
@@ -164,14 +170,15 @@ impl Lead {
         self.context
             .stored(move |store, job| store.set_job_state(job, JobState::Done, &told))
             .await?;
-        (self.state, self.reason) = (JobState::Done, reason);
+        let state = JobState::Done;
+        self.phase = Phase::Finished(End { state, reason });
         self.members.tell_everybody(&self.job_done().into());
         self.publish(None);
         Ok(())
     }
 
-    async fn fail(&mut self, reason: String) {
-        if !self.is_broken {
+    async fn fail(&mut self, state: JobState, reason: String) {
+        if state == JobState::Failed {
             let told = reason.clone();
             let stored = self
                 .context
@@ -181,13 +188,10 @@ impl Lead {
                     .not_stored("the job's end could not be stored", halt);
             }
         }
-        self.state = match self.is_broken {
-            true => JobState::Stopped,
-            false => JobState::Failed,
-        };
-        self.reason = reason;
+        self.phase = Phase::Finished(End { state, reason });
+        let last = self.job_failed();
         for member in self.members.dismiss() {
-            member.link.close(self.job_failed());
+            member.link.close(last.clone());
         }
         self.publish(None);
     }
@@ -199,7 +203,7 @@ impl Lead {
     ) -> Result<Option<Input>, Halt> {
         loop {
             let look = Some(self.heed_list());
-            let joining = self.joining.as_ref();
+            let joining = self.phase.joining();
             let sealed = &mut self.models.sealed;
             let sealer = sealed.heed_sealer(&self.context, &self.members, joining);
             let progress = self.publish_progress();
@@ -328,7 +332,7 @@ impl Lead {
     pub(super) fn job_done(&self) -> pb::JobDone {
         pb::JobDone {
             model: Some(self.models.current.name()),
-            reason: self.reason.clone(),
+            reason: self.phase.reason().into(),
         }
     }
 
@@ -338,31 +342,23 @@ impl Lead {
         if let Err(next) = self.context.board.is_due(self.context.now()) {
             return next;
         }
-        self.publish(self.running.as_ref().map(|running| running.report.clone()));
+        self.publish(self.phase.report());
         None
     }
 
     /// Tells the watchers where the job stands.
     pub(super) fn publish(&self, latest: Option<RoundReport>) {
         let (before, warning) = (self.context.board.status(), self.warned());
-        let ready = self.ready_now();
+        let ready = self.phase.count();
         self.context.count(|totals| totals.ready = ready);
         if self.lacks_only_needed() && warning != before.warning {
             warn!(job = %self.context.name, "{warning}");
         }
-        let waiting_for = match (&self.joining, &self.running) {
-            (Some(joining), _) => {
-                let absent = |name: &&Arc<str>| !joining.has(name) && self.calls.is_called(name);
-                let names = self.members.names().filter(absent);
-                names.map(|name| name.to_string()).collect()
-            }
-            (None, Some(running)) => running.waiting_for(),
-            (None, None) => self.not_opened(),
-        };
+        let waiting_for = self.phase.waiting_for(&self.members, &self.calls);
         self.context.board.set_status(JobStatus {
             job: before.job.clone(),
-            state: self.state,
-            reason: self.reason.clone(),
+            state: self.phase.state(),
+            reason: self.phase.reason().into(),
             protocol: before.protocol.clone(),
             rounds_done: self.rounds.done,
             rounds: self.operator.terms.rounds.into(),
@@ -381,7 +377,7 @@ impl Lead {
             left: self.members.departed.reasons(),
             round: latest.or_else(|| before.round.clone()),
             held: self.operator.held(),
-            ready: self.ready_parties(),
+            ready: self.phase.ready(),
             banned: self.operator.banned(self.context.unix_millis()),
         });
     }

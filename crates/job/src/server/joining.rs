@@ -12,6 +12,7 @@ use super::bans::Out;
 use super::face::{Choice, Input};
 use super::job::Event;
 use super::offered::{Joining, ReadyParty};
+use super::phase::Phase;
 use super::{Halt, Lead};
 use crate::pb;
 use crate::pb::party_frame::Frame;
@@ -25,16 +26,10 @@ pub(super) const MAX_SKIPPED: u64 = 1000;
 const COMING_BACK: Duration = Duration::from_millis(2500);
 
 impl Lead {
-    /// Who is ready for the round that is offered.
-    pub(super) fn ready_parties(&self) -> Vec<String> {
-        let ready = self.joining.iter().flat_map(|joining| joining.names());
-        ready.map(|name| name.to_string()).collect()
-    }
-
     /// Offers the next round and collects its roster.
     pub(super) async fn join(&mut self, report: &mut RoundReport) -> Result<Arc<Round>, Halt> {
         let number = report.number;
-        self.joining = Some(Joining::new(number));
+        self.phase = Phase::Offered(Joining::new(number));
         self.models.sealed.round_offered();
         self.calls.offered(number);
         for (_, member) in self
@@ -58,7 +53,7 @@ impl Lead {
                 break collected;
             }
         };
-        let joining = self.joining.take();
+        let joining = self.phase.take_joining();
         collected?;
         let ready = self.wanted(number, joining);
         let (kind, ready) = self.choose_kind(number, ready);
@@ -127,7 +122,7 @@ impl Lead {
         let grace = self.context.parts.settings.reconnect_grace;
         loop {
             let now = self.context.now();
-            let Some(joining) = &self.joining else {
+            let Some(joining) = self.phase.joining() else {
                 return Ok(());
             };
             // Where there are not enough without them, those that should sit out take part.
@@ -206,7 +201,7 @@ impl Lead {
                 frame: Frame::RoundRefused(refusal),
             }) if refusal.round == number => {
                 let reason = foreign(&refusal.reason);
-                if let Some(joining) = &mut self.joining {
+                if let Some(joining) = self.phase.joining_mut() {
                     // guard: a-refusal-is-one-line
                     if joining.refuses(&name, reason.clone()) {
                         warn!(job = %self.context.name, round = number, party = %name, %reason, "round refused");
@@ -246,7 +241,7 @@ impl Lead {
         }
         self.bans.is_ready(&name);
         self.calls.ready(&name);
-        if let Some(joining) = &mut self.joining {
+        if let Some(joining) = self.phase.joining_mut() {
             joining.ready(ReadyParty {
                 name,
                 nonce,
@@ -256,7 +251,7 @@ impl Lead {
         }
         self.models
             .sealed
-            .ask(&self.context, &self.members, self.joining.as_ref());
+            .ask(&self.context, &self.members, self.phase.joining());
         self.context.news();
     }
 

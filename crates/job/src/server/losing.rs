@@ -43,7 +43,7 @@ impl Lead {
 
     /// Why somebody of the round is not waited for any more.
     pub(super) fn why_lost(&self, seat: Seat, reason: &str) -> String {
-        match (seat, &self.running) {
+        match (seat, self.phase.running()) {
             (Seat::Party(party), Some(running)) => {
                 let name = running.name(party);
                 let reported = self.calls.why_out(name);
@@ -70,16 +70,11 @@ impl Lead {
 
     /// The round under way does not wait for a party any more.
     pub(super) fn give_up(&mut self, name: &str, lost: Lost) {
-        if self.joining.is_some() {
+        if self.phase.joining().is_some() {
             let reason = self.members.departed.reason(name, lost.reason());
             self.calls.gave_up(name, lost, reason);
         }
-        if let Some(opening) = &mut self.opening {
-            opening.member_failed(name, lost);
-        }
-        if let Some(running) = &mut self.running {
-            running.failed(name, lost);
-        }
+        self.phase.failed(name, lost);
     }
 
     /// Does what the revocation list asks for, where it is time to look; gives the time of the next look.
@@ -95,8 +90,7 @@ impl Lead {
 
     /// What a party hears whose certificate counts no more.
     pub(super) fn unfit(&self, peer: &Peer) -> Option<Refused> {
-        let running = self.running.as_ref();
-        let is_in_round = running.is_some_and(|running| running.has_place(&peer.name));
+        let is_in_round = self.phase.is_in_round(&peer.name);
         self.certificates.unfit(&self.context, peer, is_in_round)
     }
 

@@ -13,6 +13,7 @@ use super::departed::Departed;
 use super::face::{Choice, LinkId};
 use super::link::Link;
 use super::presence::Presence;
+use super::running::Running;
 use crate::machine::Time;
 use crate::pb::{self, CoordinatorFrame};
 use crate::report;
@@ -272,6 +273,21 @@ impl Members {
             "{here} parties are connected, and a round takes {most}: those that are ready first, so others may never take \
              part; set choice to turns or random (--choice of blindsum serve), or raise parties in a new job"
         );
+    }
+
+    /// Counts what went over a party's connection since it was last counted, for the round under way.
+    pub fn settle(&mut self, name: &str, running: Option<&mut Running>) {
+        let Some(member) = self.parties.get_mut(name) else {
+            return;
+        };
+        let traffic = &member.link.peer.traffic;
+        let (up, down) = (traffic.read(), traffic.written());
+        if let Some(running) = running.filter(|running| running.id(name).is_some()) {
+            let wire = running.report.wire.entry(name.into()).or_default();
+            wire.up += up - member.counted.up;
+            wire.down += down - member.counted.down;
+        }
+        member.counted = report::Bytes { up, down };
     }
 
     /// Tells one party that the round goes on without it, and without its vector.

@@ -28,6 +28,7 @@ mod face;
 mod faults;
 mod finished;
 mod first;
+mod fixed;
 mod gathering;
 mod hidden;
 mod hosted;
@@ -44,8 +45,10 @@ mod operator;
 mod owed;
 mod passing;
 mod pausing;
+mod phase;
 mod presence;
 mod released;
+mod returning;
 mod round;
 mod rounds;
 mod running;
@@ -85,13 +88,11 @@ pub use face::{
 };
 use members::Members;
 use models::Models;
-use offered::Joining;
-use opening::Opening;
 use operator::Operator;
 pub use operator::Standing;
+use phase::Phase;
 use released::Opened;
 use rounds::Rounds;
-use running::Running;
 pub use servers::KEY_SERVICE;
 pub use shared::Shared;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
@@ -214,11 +215,7 @@ struct Lead {
     context: Context,
     models: Models,
     members: Members,
-    joining: Option<Joining>,
-    /// The roster that is fixed, while its members open their nonces.
-    opening: Option<Opening>,
-    /// The round under way.
-    running: Option<Running>,
+    phase: Phase,
     /// The latest ones that count, for parties that have not heard their end.
     ended: Ended,
     rounds: Rounds,
@@ -230,15 +227,10 @@ struct Lead {
     trouble: Trouble,
     /// Which results were opened, where servers compute together.
     opened: Opened,
-    /// Whether this process cannot go on with the job, which has not failed.
-    is_broken: bool,
     /// When the job gives up, unless a round begins.
     patience: Time,
     certificates: Certificates,
     bounds: Bounds,
-    state: JobState,
-    /// Why the job failed, or was done before its rounds were.
-    reason: String,
     /// Whether the coordinator stops.
     stopping: bool,
 }
@@ -252,12 +244,9 @@ impl Lead {
             bans: Bans::stored(&context.parts, &stored.conduct),
             calls: Calls::new(context.parts.hosted),
             trouble: Trouble::default(),
-            is_broken: false,
             models: Models::stored(stored.model, stored.model_from),
             members: Members::new(now),
-            joining: None,
-            opening: None,
-            running: None,
+            phase: Phase::Gathering,
             // guard: campaign-results-are-kept, stored-results-are-told
             ended: Ended::stored(stored.ending),
             rounds,
@@ -265,8 +254,6 @@ impl Lead {
             patience: now,
             certificates: Certificates::new(now),
             bounds: Bounds::default(),
-            state: JobState::Running,
-            reason: String::new(),
             stopping: false,
             context,
         };

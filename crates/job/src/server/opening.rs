@@ -5,118 +5,19 @@
 //! members open their nonces, or the round does not take place: the next one is offered at once, with fresh nonces, and
 //! without the members that did not open.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use blindsum_crypto::roster::CertifiedRoster;
-use blindsum_protocol::{Numbers, nonce_commitment};
+use blindsum_protocol::Numbers;
 use tracing::{info, warn};
 
-use super::beginning::Beginnings;
 use super::face::Input;
+use super::fixed::Opening;
 use super::job::Event;
-use super::lost::Lost;
+use super::phase::Phase;
 use super::{Halt, Lead};
-use crate::machine::Time;
 use crate::pb::party_frame::Frame;
-use crate::{foreign, pb, seconds};
-
-/// A roster that is fixed.
-pub(crate) struct Opening {
-    number: u64,
-    /// What its members are told, with the certificates of all.
-    fixed: pb::RosterFixed,
-    beginnings: Beginnings,
-    members: BTreeMap<Arc<str>, Opener>,
-    /// Who will not open, and why: the round has failed.
-    failed: Option<(Arc<str>, String)>,
-}
-
-/// A member that opens its nonce.
-struct Opener {
-    commitment: [u8; 32],
-    nonce: Option<[u8; 32]>,
-    /// Whether its connection was lost.
-    lost: Option<Lost>,
-}
-
-impl Opening {
-    /// The members of this roster have commitments where others have nonces.
-    fn new(number: u64, roster: &CertifiedRoster, model: pb::ModelName, numbers: Numbers) -> Self {
-        let members = roster.members().iter();
-        let committed = members.clone().map(|member| pb::Committed {
-            fingerprint: crate::fingerprint(&member.certificate).to_vec().into(),
-            commitment: member.nonce.to_vec().into(),
-        });
-        let opener = |commitment| Opener {
-            commitment,
-            nonce: None,
-            lost: None,
-        };
-        Self {
-            number,
-            fixed: pb::RosterFixed {
-                round: number,
-                model: Some(model),
-                roster: committed.collect(),
-                certificates: members
-                    .clone()
-                    .map(|m| m.certificate.clone().into())
-                    .collect(),
-                numbers: Some(numbers.into()),
-            },
-            beginnings: Beginnings::default(),
-            members: members
-                .map(|member| (member.name.as_str().into(), opener(member.nonce)))
-                .collect(),
-            failed: None,
-        }
-    }
-
-    pub fn has(&self, name: &str) -> bool {
-        self.members.contains_key(name)
-    }
-
-    /// Whether this is a member that has not opened yet.
-    fn misses(&self, name: &str) -> bool {
-        let member = self.members.get(name);
-        member.is_some_and(|member| member.nonce.is_none())
-    }
-
-    /// Who has not opened yet.
-    fn missing(&self) -> impl Iterator<Item = &Arc<str>> {
-        let missing = self.members.iter().filter(|(_, m)| m.nonce.is_none());
-        missing.map(|(name, _)| name)
-    }
-
-    /// The connection of a member was lost.
-    pub fn lost(&mut self, name: &str, now: Time) {
-        if let Some(member) = self.members.get_mut(name) {
-            member.lost.get_or_insert(Lost::since(now));
-        }
-    }
-
-    /// A member is not waited for any more: its lease has run out, or it has left the job.
-    pub fn member_failed(&mut self, name: &str, lost: Lost) {
-        if let Some(member) = self.members.get_mut(name) {
-            member.lost = Some(lost);
-        }
-    }
-
-    /// A member will not open.
-    fn fail(&mut self, name: &Arc<str>, reason: String) {
-        self.failed.get_or_insert((name.clone(), reason));
-    }
-
-    /// The first of those that have not opened who is not waited for any more, until when, and why.
-    fn first_lost(&self, grace: Duration) -> Option<(Time, &Arc<str>, &'static str)> {
-        let missing = self.members.iter().filter(|(_, m)| m.nonce.is_none());
-        let lost = missing.filter_map(|(name, m)| Some((name, m.lost?)));
-        lost.map(|(name, lost)| (lost.until(grace), name, lost.reason()))
-            .min()
-    }
-}
+use crate::{foreign, seconds};
 
 impl Lead {
     /// The roster with the nonces of all its members, who have committed to them.
@@ -129,48 +30,31 @@ impl Lead {
         // Parties have had the time to come: nobody waits for more of them, should this round come to nothing.
         self.rounds.met = true;
         let opening = Opening::new(number, &roster, self.models.current.name(), numbers);
-        let names: Vec<Arc<str>> = opening.members.keys().cloned().collect();
-        self.opening = Some(opening);
+        let names = opening.names();
+        self.phase = Phase::Fixed(Box::new(opening));
         info!(job = %self.context.name, round = number, parties = names.len(), "roster fixed");
         for name in &names {
             self.send_fixed(name);
         }
         self.context.news();
         let collected = self.collect_nonces(number).await;
-        let opening = self.opening.take();
+        let opening = self.phase.take_opening();
         collected?;
-        let members = opening.map_or_else(BTreeMap::new, |opening| opening.members);
-        // In the order of names, as the roster.
-        let nonces = members.into_values().filter_map(|member| member.nonce);
-        let opened = roster.with_nonces(&nonces.collect::<Vec<_>>());
+        let nonces = opening.map_or_else(Vec::new, |opening| opening.into_nonces());
+        let opened = roster.with_nonces(&nonces);
         opened.map_err(|error| Halt::Aborted(error.to_string()))
     }
 
-    /// Whose nonces are waited for, if any.
-    pub(super) fn not_opened(&self) -> Vec<String> {
-        let missing = self.opening.iter().flat_map(Opening::missing);
-        missing.map(|name| name.to_string()).collect()
-    }
-
     /// Tells a member that the roster is fixed, now or once it is back.
-    pub(super) fn send_fixed(&mut self, name: &str) {
-        let Some(opening) = &mut self.opening else {
-            return;
-        };
-        let Some(member) = self.members.get_mut(name) else {
-            return opening.lost(name, self.context.now());
-        };
-        let beginnings = &mut opening.beginnings;
-        let frame = beginnings.fixed(&opening.fixed, &mut member.shown);
-        member.link.shared(frame);
-        if let Some(opener) = opening.members.get_mut(name) {
-            opener.lost = None;
+    fn send_fixed(&mut self, name: &str) {
+        if let Some(opening) = self.phase.opening_mut() {
+            opening.send(&mut self.members, name, self.context.now());
         }
     }
 
     /// A party connects while nonces are opened; true where it needs no more words about a round.
     pub(super) fn resume_opening(&mut self, name: &Arc<str>, round: u64) -> bool {
-        let Some(opening) = &mut self.opening else {
+        let Some(opening) = self.phase.opening_mut() else {
             return false;
         };
         let is_now = opening.number == round;
@@ -193,7 +77,7 @@ impl Lead {
     /// A member that cannot open or does not want to: it has done nothing wrong, and waits for another round. Where its
     /// nonce is known already the round can begin, and do without it.
     fn will_not_open(&mut self, name: &Arc<str>, reason: String) {
-        let opening = self.opening.as_mut();
+        let opening = self.phase.opening_mut();
         if let Some(opening) = opening.filter(|opening| opening.misses(name)) {
             opening.fail(name, reason.clone());
             self.bans.kept_nonce_back(name);
@@ -206,7 +90,7 @@ impl Lead {
         // guard: who-lies-about-its-nonce-sits-out
         self.bans.lied(name);
         self.calls.without(name, &reason);
-        if let Some(opening) = &mut self.opening {
+        if let Some(opening) = self.phase.opening_mut() {
             opening.fail(name, reason);
         }
     }
@@ -217,10 +101,10 @@ impl Lead {
         let deadline = self.context.now() + seconds(time);
         let grace = self.context.parts.settings.reconnect_grace;
         loop {
-            let Some(opening) = &self.opening else {
+            let Some(opening) = self.phase.opening() else {
                 return Ok(());
             };
-            if let Some((name, reason)) = &opening.failed {
+            if let Some((name, reason)) = opening.failed() {
                 warn!(job = %self.context.name, round = number, party = %name, %reason, "did not open its nonce");
                 let reason = format!("{name} did not open its nonce: {reason}");
                 let whom = format!(
@@ -258,7 +142,12 @@ impl Lead {
     /// The deadline has passed. Who has said nothing may have kept its nonce back, or its connection is dead and nobody
     /// knows yet. Where it is more than may lie, what is at fault is nothing of theirs.
     fn too_late(&mut self, seconds: f64) -> Result<(), Halt> {
-        let missing = self.opening.iter().flat_map(Opening::missing).cloned();
+        let missing = self
+            .phase
+            .opening()
+            .into_iter()
+            .flat_map(Opening::missing)
+            .cloned();
         let (here, lost): (Vec<_>, Vec<_>) = missing.partition(|name| self.members.has(name));
         let said_nothing = format!("said nothing within {seconds} s");
         for name in &lost {
@@ -294,24 +183,13 @@ impl Lead {
 
     /// A nonce, which must be the one to which its party committed.
     fn nonce_opened(&mut self, name: &Arc<str>, nonce: &[u8]) {
-        let Some(opening) = &mut self.opening else {
-            return;
-        };
-        let Some(member) = opening.members.get_mut(name) else {
-            return;
-        };
-        let nonce = <[u8; 32]>::try_from(nonce).ok();
-        let fits = |nonce: &[u8; 32]| {
-            // guard: nonces-fit-at-the-coordinator
-            nonce_commitment(self.context.job(), opening.number, name, nonce) == member.commitment
-        };
-        match nonce.filter(fits) {
-            Some(nonce) => {
-                // guard: an-opening-counts-in-a-round-that-begins
-                member.nonce = Some(nonce);
-                self.context.news();
+        let opening = self.phase.opening_mut();
+        match opening.and_then(|opening| opening.open(self.context.job(), name, nonce)) {
+            Some(true) => self.context.news(),
+            Some(false) => {
+                self.lied_opening(name, "its nonce is not the one that it committed to".into());
             }
-            None => self.lied_opening(name, "its nonce is not the one that it committed to".into()),
+            None => {}
         }
     }
 }

@@ -11,6 +11,7 @@ use tracing::{info, warn};
 
 use super::face::Effect;
 use super::lost::Lost;
+use super::phase::Phase;
 use super::trouble::Trouble;
 use super::{Halt, Lead};
 use crate::machine::Time;
@@ -331,7 +332,7 @@ impl Lead {
 
     /// The round under way, where it gives no sum without this party.
     fn ended_without(&self, party: &str) -> Option<LostRound> {
-        let running = self.running.as_ref()?;
+        let running = self.phase.running()?;
         running.id(party).filter(|id| !running.is_gone(*id))?;
         let left = running.left().saturating_sub(1);
         let needed = match self.context.job().needs_everybody() {
@@ -348,11 +349,11 @@ impl Lead {
     async fn carry_out(&mut self, order: &Order) -> Result<Outcome, OrderError> {
         let view = View {
             job: &self.context.name,
-            state: self.state,
+            state: self.phase.state(),
             rounds_done: self.rounds.done,
             next_round: self.rounds.next,
             is_early: self.rounds.ended_by_metric(self.context.spec()).is_some(),
-            round: self.running.as_ref().map(|running| running.number()),
+            round: self.phase.running().map(|running| running.number()),
             now: self.context.now(),
             now_ms: self.context.unix_millis(),
             is_known: order.command.bans().is_some_and(|party| self.knows(party)),
@@ -387,8 +388,8 @@ impl Lead {
         }
         match &order.command {
             Command::Ban { party, .. } => self.expel_banned(&party.as_str().into()),
-            Command::Resume {} if self.state == JobState::Failed => self.reopen().await?,
-            Command::Extend(_) if self.state == JobState::Done => self.reopen().await?,
+            Command::Resume {} if self.phase.state() == JobState::Failed => self.reopen().await?,
+            Command::Extend(_) if self.phase.state() == JobState::Done => self.reopen().await?,
             _ => {}
         }
         self.publish(None);
@@ -401,8 +402,7 @@ impl Lead {
             .context
             .stored(|store, job| store.set_job_state(job, JobState::Running, ""));
         stored.await.map_err(not_recorded)?;
-        self.state = JobState::Running;
-        self.reason.clear();
+        self.phase = Phase::Gathering;
         self.trouble = Trouble::default();
         Ok(())
     }
@@ -448,7 +448,7 @@ impl Lead {
             return false;
         };
         let is_here = |name: &String| self.members.has(name.as_str());
-        let waits = self.running.is_some() || self.ended.unconfirmed().iter().any(is_here);
+        let waits = self.phase.running().is_some() || self.ended.unconfirmed().iter().any(is_here);
         !waits || until <= self.context.now()
     }
 
@@ -464,14 +464,14 @@ impl Lead {
 
     /// A job that has failed, or is done, waits until an order lets it go on.
     pub(super) async fn wait_for_reopening(&mut self) -> Result<(), Halt> {
-        while self.state != JobState::Running {
+        while self.phase.state() != JobState::Running {
             let until = self.ended.write_at();
             if let Some(input) = self.next_input(until).await? {
                 self.handle(input).await;
             }
             // Also where there is always another input.
             if until.is_some_and(|until| until <= self.context.now()) {
-                self.write_confirmed().await?;
+                self.ended.write_confirmed(&self.context).await?;
             }
         }
         Ok(())

@@ -25,7 +25,7 @@ impl Lead {
             }
             Frame::ModelChunk(chunk) => self.model_sealed(name, chunk),
             Frame::ModelRefused(refused) => {
-                let (sealed, joining) = (&mut self.models.sealed, self.joining.as_ref());
+                let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
                 let version = refused.version;
                 sealed.refused(&self.context, &self.members, joining, name, version)
             }
@@ -33,7 +33,7 @@ impl Lead {
         };
         if let Err(reason) = taken {
             self.refuse(name, &reason);
-            let (sealed, joining) = (&mut self.models.sealed, self.joining.as_ref());
+            let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
             sealed.ask(&self.context, &self.members, joining);
         }
     }
@@ -46,7 +46,8 @@ impl Lead {
     /// What the job waits for before round 1; empty where it does not wait for the first model.
     pub(super) fn first_warning(&self) -> String {
         let enough = self.members.len() >= self.context.least_roster();
-        match self.models.current.is_awaited() && self.state == JobState::Running && enough {
+        match self.models.current.is_awaited() && self.phase.state() == JobState::Running && enough
+        {
             true => self.models.first.warning(),
             false => String::new(),
         }
@@ -70,7 +71,7 @@ impl Lead {
         }
         member.model_sent = Some(version);
         if current.is_hidden() {
-            let (sealed, joining) = (&mut self.models.sealed, self.joining.as_ref());
+            let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
             sealed.want(&self.context, &self.members, joining, name);
             return Ok(());
         }
@@ -84,7 +85,7 @@ impl Lead {
     fn model_sealed(&mut self, name: &str, chunk: pb::ModelChunk) -> Result<(), String> {
         let dim = self.models.current.name().dim;
         let limit = sealed_len(model_len(self.context.job(), dim));
-        let (sealed, joining) = (&mut self.models.sealed, self.joining.as_ref());
+        let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
         for name in sealed.piece(&self.context, limit, name, chunk)? {
             sealed.want(&self.context, &self.members, joining, &name);
         }
@@ -93,7 +94,7 @@ impl Lead {
 
     /// A party has gone, or has another connection: what it was asked for, or asked for, ended with the old one.
     pub(super) fn forget_source(&mut self, name: &Arc<str>) {
-        let (sealed, joining) = (&mut self.models.sealed, self.joining.as_ref());
+        let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
         if sealed.forget(name) {
             sealed.ask(&self.context, &self.members, joining);
         }

@@ -17,7 +17,7 @@ impl Lead {
     /// Why a round has no result, as its parties are told.
     pub(super) fn why_aborted(&self, number: u64, halt: &Halt) -> String {
         let drained = self.operator.drained_after(self.context.now());
-        match (halt, &self.running, drained) {
+        match (halt, self.phase.running(), drained) {
             (Halt::Stop, Some(_), Some(within)) => format!(
                 "the coordinator drained, and round {number} had not ended within {within} s"
             ),
@@ -31,7 +31,7 @@ impl Lead {
     /// Logs the end of a round without a result. An offer that operators take back costs no party its training.
     pub(super) fn log_aborted(&self, number: u64, reason: &str) {
         let is_held = self.operator.drains() || self.may_begin().is_err();
-        match is_held && self.running.is_none() {
+        match is_held && self.phase.running().is_none() {
             true => info!(job = %self.context.name, round = number, %reason, "offer taken back"),
             false => warn!(job = %self.context.name, round = number, %reason, "round aborted"),
         }
@@ -104,7 +104,7 @@ impl Lead {
             if let Some(input) = self.next_input(Some(until)).await? {
                 self.handle(input).await;
             }
-            if self.running.is_none() && self.may_begin().is_err() {
+            if self.phase.running().is_none() && self.may_begin().is_err() {
                 break;
             }
         }
@@ -117,8 +117,11 @@ impl Lead {
     /// job has ended.
     pub(super) fn blocked(&self) -> String {
         let enough = self.members.len() >= self.context.least_roster();
-        let is_offered = self.joining.is_some() && enough;
-        match self.state == JobState::Running && self.operator.held().is_empty() && !is_offered {
+        let is_offered = self.phase.joining().is_some() && enough;
+        match self.phase.state() == JobState::Running
+            && self.operator.held().is_empty()
+            && !is_offered
+        {
             true => self.trouble.blocked(self.context.unix_millis()),
             false => String::new(),
         }

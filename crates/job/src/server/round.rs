@@ -7,9 +7,11 @@ use blindsum_protocol::{Closed, Excuse, Message, Receipt, Round, RoundKind, Seat
 use tracing::{debug, info};
 
 use super::collecting::Collecting;
+use super::counting::{count_abort, count_down};
 use super::departed::{refusal_cause, refused_because};
 use super::face::Gate;
 use super::job::Event;
+use super::phase::Phase;
 use super::running::Running;
 use super::trouble::needs_servers;
 use super::{Halt, Lead};
@@ -36,7 +38,7 @@ impl Lead {
                     Ok(()) => self.run_stages(round).await,
                     Err(halt) => Err(halt),
                 };
-                if let Some(running) = &self.running {
+                if let Some(running) = self.phase.running() {
                     report = running.report.clone();
                 }
                 result
@@ -47,10 +49,10 @@ impl Lead {
         let result = match self.calls.is_hosted {
             true => result,
             false => result.map_err(|halt| {
-                let (running, needs_all) = (&self.running, self.context.job().needs_everybody());
+                let (running, needs_all) =
+                    (self.phase.running(), self.context.job().needs_everybody());
                 let bans = &mut self.bans;
-                self.trouble
-                    .lost_with(running.as_ref(), bans, needs_all, halt)
+                self.trouble.lost_with(running, bans, needs_all, halt)
             }),
         };
         let result = match result.map_err(|halt| self.waits_to_open(halt)) {
@@ -59,12 +61,12 @@ impl Lead {
                 // The store may be what is broken; what matters is that the parties know.
                 let reason = error.for_others();
                 let halt = Halt::Broken(error);
-                self.count_abort(&halt);
+                count_abort(&self.context, &self.certificates, &halt);
                 let _ = self.abort(report, &reason).await;
                 return Err(halt);
             }
             Err(halt) => {
-                self.count_abort(&halt);
+                count_abort(&self.context, &self.certificates, &halt);
                 self.abort(report, &self.why_aborted(number, &halt)).await?;
                 Err(halt)
             }
@@ -81,13 +83,12 @@ impl Lead {
             "round started");
         let members = round.roster().members().iter();
         let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
-        self.running = None;
         self.trouble.begun();
         if round.kind() == RoundKind::Sum {
             self.bans.take_part(names.iter().cloned());
         }
         for name in &names {
-            self.settle(name);
+            self.members.settle(name, None);
         }
         let running = Running::new(
             round.clone(),
@@ -95,44 +96,23 @@ impl Lead {
             report,
             self.operator.terms,
         );
-        self.running = Some(running);
+        self.phase = Phase::Running(Box::new(running));
         // Who was still waited for while the round was offered is no news any more.
-        self.publish(self.current_report());
+        self.publish(self.phase.report());
         self.open_gate(&round, 0);
-        self.start_servers();
-        for name in &names {
-            match self.members.has(name) {
-                true => self.send_start(name, 0),
-                false => {
-                    let now = self.context.now();
-                    self.with_running(|running| running.lost(name, now));
-                }
-            }
+        if let Some(mut delivery) = self.delivery() {
+            delivery.start_all();
         }
     }
 
     /// Writes down that the round has its parties: whoever reads the store sees that they train, and who.
     async fn write_began(&self) -> Result<(), Halt> {
-        let Some(report) = self.current_report() else {
+        let Some(report) = self.phase.report() else {
             return Ok(());
         };
         self.context
             .stored(move |store, job| store.round_began(job, &report))
             .await
-    }
-
-    /// The other servers are told of the round.
-    fn start_servers(&mut self) {
-        let roles = self.running.iter().flat_map(Running::roles);
-        for role in roles.collect::<Vec<_>>() {
-            match self.members.server(role).is_some() {
-                true => self.send_server_start(role, 0),
-                false => {
-                    let now = self.context.now();
-                    self.with_running(|running| running.lost_seat(role.into(), now));
-                }
-            }
-        }
     }
 
     async fn run_stages(&mut self, round: Arc<Round>) -> Result<(), Halt> {
@@ -161,15 +141,17 @@ impl Lead {
                     messages,
                     excused,
                 } => {
-                    self.count_down(&messages);
+                    count_down(&self.context, self.phase.running_mut(), &messages);
                     let after = next.waiting().stage;
                     self.open_gate(&round, after);
                     for Excuse { party, reason } in excused {
                         let reason = format!("left out by the protocol: {reason}");
-                        self.drop_party(number, party, LossCause::Protocol, &reason);
+                        self.drop_seat(party.into(), LossCause::Protocol, &reason);
                     }
                     // What is said where stages are skipped is said at the end of the last of them.
-                    self.deliver_all(after.saturating_sub(1), messages, shelf);
+                    if let Some(mut delivery) = self.delivery() {
+                        delivery.deliver_all(after.saturating_sub(1), messages, shelf);
+                    }
                     server = next;
                     self.say_letters(number, &mut server);
                 }
@@ -184,17 +166,17 @@ impl Lead {
     async fn run_stage(&mut self, round: &Round, server: Server) -> Result<Collecting, Halt> {
         let (begun, waiting) = (self.context.now(), server.waiting());
         let mut stage = Collecting::new(server, &*self.context.parts.shelves);
-        let running = self.running.as_ref();
+        let running = self.phase.running();
         let time = running.map_or(0.0, |running| running.deadline(waiting.stage));
         let deadline = self.context.now() + seconds(time);
         let grace = self.context.parts.settings.reconnect_grace;
         let number = round.number();
         let began_ms = self.context.unix_millis();
         self.with_running(|running| running.begin_stage(&waiting, began_ms));
-        self.publish(self.current_report());
+        self.publish(self.phase.report());
         loop {
-            needs_servers(self.running.as_ref())?;
-            let (overdue, next) = match &self.running {
+            needs_servers(self.phase.running())?;
+            let (overdue, next) = match self.phase.running() {
                 Some(running) if !running.is_settled(stage.server.is_computing()) => {
                     running.overdue(self.context.now(), grace)
                 }
@@ -203,7 +185,7 @@ impl Lead {
             if !overdue.is_empty() {
                 for (seat, lost) in overdue {
                     let reason = self.why_lost(seat, lost.reason());
-                    self.drop_seat(number, seat, lost.cause(), &reason);
+                    self.drop_seat(seat, lost.cause(), &reason);
                 }
                 // Perhaps nobody is missing now.
                 continue;
@@ -244,7 +226,7 @@ impl Lead {
     ) -> Result<(), Halt> {
         let uploads = round.servers().any(|role| role.place().is_some())
             && round.plan().answer(stage).is_some_and(|step| step.input);
-        if let Some(running) = self.running.as_ref().filter(|_| uploads)
+        if let Some(running) = self.phase.running().filter(|_| uploads)
             && let (have, need) = running.answers()
             && have < need
         {
@@ -257,12 +239,12 @@ impl Lead {
             return Err(Halt::Waits { whom, reason });
         }
         let reason = format!("no answer to stage {name} within {time} s");
-        let silent = self.running.as_ref().map(Running::silent);
+        let silent = self.phase.running().map(Running::silent);
         for seat in silent.unwrap_or_default() {
             // guard: lost-parties-are-dropped
-            self.drop_seat(round.number(), seat, LossCause::Deadline, &reason);
+            self.drop_seat(seat, LossCause::Deadline, &reason);
         }
-        needs_servers(self.running.as_ref())
+        needs_servers(self.phase.running())
     }
 
     async fn round_event(
@@ -286,15 +268,19 @@ impl Lead {
                 name,
                 frame: Frame::RoundRefused(refusal),
             } if refusal.round == number => {
-                let party = self.running.as_ref().and_then(|running| running.id(&name));
+                let party = self.phase.running().and_then(|running| running.id(&name));
                 if let Some(party) = party {
                     let reason = refused_because(&refusal);
                     let cause = refusal_cause(&refusal);
-                    if let (true, Some(running)) = (cause.is_sitting_out(), &mut self.running) {
+                    if let (true, Some(running)) =
+                        (cause.is_sitting_out(), self.phase.running_mut())
+                    {
                         running.gives_no_update(&name);
                     }
                     self.accuse(number, &name, &refusal).await;
-                    self.leave_round(number, party, cause, &reason);
+                    if let Some(mut delivery) = self.delivery() {
+                        delivery.leave_round(party, cause, &reason);
+                    }
                 }
                 Ok(stage)
             }
@@ -325,7 +311,7 @@ impl Lead {
         seat: Seat,
         message: Message,
     ) -> Result<Collecting, Halt> {
-        let Some(running) = self.running.as_ref().filter(|r| !r.is_gone(seat)) else {
+        let Some(running) = self.phase.running().filter(|r| !r.is_gone(seat)) else {
             return Ok(stage);
         };
         let (name, bytes) = (running.label(seat), message.len());
@@ -351,7 +337,7 @@ impl Lead {
 
     /// Lets the answers of a stage in.
     fn open_gate(&self, round: &Round, stage: u8) {
-        let running = self.running.as_ref();
+        let running = self.phase.running();
         let members = running.map(|running| running.members(stage));
         let time = running.map_or(0.0, |running| running.deadline(stage));
         let step = round.plan().answer(stage);
@@ -370,12 +356,8 @@ impl Lead {
     }
 
     fn with_running(&mut self, change: impl FnOnce(&mut Running)) {
-        if let Some(running) = &mut self.running {
+        if let Some(running) = self.phase.running_mut() {
             change(running);
         }
-    }
-
-    fn current_report(&self) -> Option<RoundReport> {
-        self.running.as_ref().map(|running| running.report.clone())
     }
 }

@@ -228,6 +228,13 @@ impl Running {
         self.id(name).is_some_and(|id| !self.is_gone(id))
     }
 
+    /// Whether a party has said more than it remembers: its records are of an earlier time, and what it would need to go on
+    /// from there is not kept.
+    pub fn is_older(&self, party: PartyId, answered: u32) -> bool {
+        let place = self.place(party.into());
+        place.is_some_and(|place| answered.saturating_add(1) < place.answers)
+    }
+
     /// A stage begins; those who left the round earlier are not waited for.
     pub fn begin_stage(&mut self, waiting: &Waiting, began_ms: u64) {
         let parties = waiting.missing.iter().copied().map(Seat::from);

@@ -31,7 +31,7 @@ impl Lead {
             return Some(role.into());
         }
         let name = self.members.name_at(link)?;
-        Some(self.running.as_ref()?.id(name)?.into())
+        Some(self.phase.running()?.id(name)?.into())
     }
 
     /// Lets a server in, or says why not. The newer connection of one replaces its older one.
@@ -89,7 +89,7 @@ impl Lead {
             self.members
                 .tell_server(role, over(counted, "it has a result", true).into());
         }
-        if self.state == JobState::Done {
+        if self.phase.state() == JobState::Done {
             self.members.tell_server(role, self.job_done().into());
         }
     }
@@ -105,51 +105,15 @@ impl Lead {
         }
     }
 
-    /// A server that is in the round under way goes on in it; one that has lost its part in it does not come back to it.
-    fn resume_server(&mut self, role: ServerRole, hello: &pb::Hello) {
-        let running = self.running.as_ref();
-        let number = running
-            .filter(|running| !running.is_gone(role))
-            .map(|r| r.number());
-        if let Some(number) = number {
-            // guard: campaign-servers-come-back-to-no-round
-            if number == hello.round {
-                return self.send_server_start(role, hello.answered);
-            }
-            let reason = "started again without its state of the round";
-            self.drop_seat(number, role.into(), LossCause::Restarted, reason);
-        }
-        if hello.round != 0 {
-            self.members
-                .tell_server(role, over(hello.round, "it is over", false).into());
-        }
-    }
-
-    /// Sends the beginning of the round, or what a server that has come back missed of it.
-    pub(super) fn send_server_start(&mut self, role: ServerRole, heard: u32) {
-        let (Some(running), Some(server)) = (&mut self.running, self.members.server_mut(role))
-        else {
-            return;
-        };
-        let number = running.number();
-        let taken = running.place(role.into()).map_or(0, |place| place.answers);
-        let start = running.beginning_for(taken, &mut server.shown);
-        server.link.shared(start);
-        if let Some(place) = running.place_mut(role.into()) {
-            place.lost = None;
-            place.owed.say(&server.link, number, heard);
-        }
-    }
-
     /// The connection of a server has ended.
     pub(super) fn leave_server(&mut self, role: ServerRole, reason: &str) {
-        match self.state {
+        match self.phase.state() {
             JobState::Done => info!(job = %self.context.name, %role, %reason, "server left"),
             _ => warn!(job = %self.context.name, %role, %reason, "server left"),
         }
         let now = self.context.now();
         self.members.leave_server(role, now);
-        if let Some(running) = &mut self.running {
+        if let Some(running) = self.phase.running_mut() {
             running.lost_seat(role.into(), now);
         }
         self.context.news();
@@ -159,12 +123,12 @@ impl Lead {
     pub(super) fn server_frame(&mut self, role: ServerRole, frame: Frame) -> Option<Event> {
         match frame {
             Frame::RoundRefused(refusal) => {
-                let number = self.running.as_ref().map(|running| running.number());
+                let number = self.phase.running().map(|running| running.number());
                 if number == Some(refusal.round) {
                     self.refuses_to_open(role, &refusal);
                     let reason = format!("refused by the server: {}", foreign(&refusal.reason));
                     let seat = Seat::Server(role);
-                    self.drop_seat(refusal.round, seat, LossCause::Refused, &reason);
+                    self.drop_seat(seat, LossCause::Refused, &reason);
                 }
             }
             _ => {

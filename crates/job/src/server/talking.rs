@@ -24,7 +24,7 @@ impl Lead {
             (stage, heard)
         });
         let (mut stage, heard) = heard.await?;
-        if let Some(running) = self.running.as_mut().filter(|_| is_letter) {
+        if let Some(running) = self.phase.running_mut().filter(|_| is_letter) {
             running.has_spoken(from);
         }
         heard.map_err(|fault| self.ended_by(&fault))?;
