@@ -45,9 +45,6 @@ TANGLED = {
         "follower": "computing released rounds",
         "party": "course dropping fetching greeting joining opening replay resume rounds sparse stepping "
         "tags taking uploads",
-        "server": "called choosing concluding counting delivery departed ended failed faults first hidden "
-        "hosted job joining members opening operator plateau released revocation round running servers "
-        "talking times trouble",
     },
     "sim": {
         "drive": "parties post servers",

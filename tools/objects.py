@@ -26,8 +26,6 @@ LARGE = {
         "party::active::Active": (22, 40),
         "party::member::Member": (46, 152),
         "party::suspended::Suspended": (36, 40),
-        "server::Lead": (41, 230),
-        "server::running::Running": (15, 44),
         "store::written::StoredBytes": (16, 40),
         # What people read.
         "report::JobStatus": (23, 40),

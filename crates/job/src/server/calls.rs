@@ -9,6 +9,7 @@ use blindsum_protocol::Tag;
 
 use super::Halt;
 use super::lost::Lost;
+use super::members::Members;
 use super::offered::Joining;
 use crate::calls::{Call, CallEnd, CallId, CallLost, CallSum};
 use crate::machine::Time;
@@ -304,6 +305,31 @@ impl UnderWay {
         for (name, reason) in dropped {
             self.gone.insert(name.as_str().into(), reason.clone());
         }
+    }
+
+    /// Everybody who kept the call from a sum, with the reasons; who was waited for to its end, where the host had set that.
+    pub fn lost_at(
+        &self,
+        now: Time,
+        members: &Members,
+        awaited: &[String],
+    ) -> BTreeMap<String, String> {
+        let mut lost = self.lost();
+        let is_late = self.until.is_some_and(|(until, _)| until <= now);
+        if self.off.is_none() && !is_late {
+            return lost;
+        }
+        for name in &self.names {
+            let why = match members.has(name) {
+                false => "it had not come when the round ended",
+                true if self.ready.contains(name) && !awaited.iter().any(|one| **one == **name) => {
+                    continue;
+                }
+                true => "the round ended while it was waited for",
+            };
+            lost.entry(name.to_string()).or_insert_with(|| why.into());
+        }
+        lost
     }
 
     /// Why there is no round of the call with the parties that are left.

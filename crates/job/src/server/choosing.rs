@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rand_core::Rng;
 use tracing::info;
 
-use super::Lead;
+use super::context::Context;
 use super::face::Choice;
 use super::offered::ReadyParty;
 use crate::first_few;
@@ -48,6 +48,52 @@ impl Turns {
         self.cohort = names;
     }
 
+    /// Those that take part in a round, at most as many as the job has parties.
+    pub fn choose(
+        &mut self,
+        context: &Context,
+        round: u64,
+        mut ready: Vec<ReadyParty>,
+    ) -> Vec<ReadyParty> {
+        let (most, settings) = (context.spec().parties as usize, context.parts.settings);
+        if ready.len() > most && settings.choice != Choice::First {
+            let chosen = self.names(context, &ready, most);
+            let waits: Vec<Arc<str>> = ready
+                .extract_if(.., |party| !chosen.contains(&party.name))
+                .map(|party| party.name)
+                .collect();
+            info!(job = %context.name, round, choice = ?settings.choice, parties = chosen.len(),
+                waits = %first_few(&waits), "more parties are ready than the round takes");
+        }
+        let names = ready.iter().take(most).map(|party| party.name.clone());
+        self.took_part(round, names.collect());
+        ready
+    }
+
+    /// The names of those that take part, of more than `most`.
+    fn names(&self, context: &Context, ready: &[ReadyParty], most: usize) -> BTreeSet<Arc<str>> {
+        let settings = context.parts.settings;
+        // The root takes part in every round.
+        let root = context.spec().root();
+        let names = ready.iter().map(|party| party.name.clone());
+        let (always, mut order): (Vec<_>, Vec<_>) = names.partition(|name| Some(&**name) == root);
+        match settings.choice {
+            Choice::First => {}
+            Choice::Turns => self.sort(&mut order),
+            Choice::Random => {
+                let mut rng = context.hand.random();
+                for last in (1..order.len()).rev() {
+                    let other = rng.next_u64() % (last as u64 + 1);
+                    order.swap(last, other as usize);
+                }
+            }
+        }
+        let most = most.saturating_sub(always.len());
+        let mut chosen = self.chosen(order, most, settings.change as usize);
+        chosen.extend(always);
+        chosen
+    }
+
     /// Those that have waited longest come first; of those that have waited as long, those that took part least often.
     fn sort(&self, names: &mut [Arc<str>]) {
         names.sort_by_key(|name| self.latest.get(name).copied().unwrap_or_default());
@@ -63,59 +109,6 @@ impl Turns {
         }
         order.truncate(most);
         order.into_iter().collect()
-    }
-}
-
-impl Lead {
-    /// Those that take part in a round, at most as many as the job has parties.
-    pub(super) fn choose_parties(
-        &mut self,
-        round: u64,
-        mut ready: Vec<ReadyParty>,
-    ) -> Vec<ReadyParty> {
-        let (most, settings) = (
-            self.context.spec().parties as usize,
-            self.context.parts.settings,
-        );
-        if ready.len() > most && settings.choice != Choice::First {
-            let chosen = self.choose(&ready, most);
-            let waits: Vec<Arc<str>> = ready
-                .extract_if(.., |party| !chosen.contains(&party.name))
-                .map(|party| party.name)
-                .collect();
-            info!(job = %self.context.name, round, choice = ?settings.choice, parties = chosen.len(),
-                waits = %first_few(&waits), "more parties are ready than the round takes");
-        }
-        let names = ready.iter().take(most).map(|party| party.name.clone());
-        self.rounds.turns.took_part(round, names.collect());
-        ready
-    }
-
-    /// The names of those that take part, of more than `most`.
-    fn choose(&self, ready: &[ReadyParty], most: usize) -> BTreeSet<Arc<str>> {
-        let settings = self.context.parts.settings;
-        // The root takes part in every round.
-        let root = self.context.spec().root();
-        let names = ready.iter().map(|party| party.name.clone());
-        let (always, mut order): (Vec<_>, Vec<_>) = names.partition(|name| Some(&**name) == root);
-        match settings.choice {
-            Choice::First => {}
-            Choice::Turns => self.rounds.turns.sort(&mut order),
-            Choice::Random => {
-                let mut rng = self.context.hand.random();
-                for last in (1..order.len()).rev() {
-                    let other = rng.next_u64() % (last as u64 + 1);
-                    order.swap(last, other as usize);
-                }
-            }
-        }
-        let most = most.saturating_sub(always.len());
-        let mut chosen = self
-            .rounds
-            .turns
-            .chosen(order, most, settings.change as usize);
-        chosen.extend(always);
-        chosen
     }
 }
 

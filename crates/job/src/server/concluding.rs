@@ -5,17 +5,24 @@ use std::sync::Arc;
 
 use blindsum_encode::EncodeError;
 use blindsum_protocol::{Outcome, Outgoing, Round, RoundKind, Seat};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::counting::count_down;
+use super::faults::found_out;
 use super::finished::finish;
-use super::{Halt, Lead};
+use super::state::State;
+use super::{Coordinator, Halt};
 use crate::Model;
 use crate::pb;
 use crate::report::{RoundReport, RoundState};
+use crate::results::{LearntResult, keep};
 use crate::store::Ending;
 
-impl Lead {
+/// Where a coordinator keeps results, for its status, which parties may ask for.
+const RESULTS_FOLDER: &str =
+    "in the coordinator's results folder (see to it; the coordinator's log has the path)";
+
+impl Coordinator {
     /// The sum is there: the mean, the next model, the record, and then the news.
     pub(super) async fn finish_round(
         &mut self,
@@ -24,13 +31,15 @@ impl Lead {
         outcome: Outcome,
         messages: Vec<(Seat, Outgoing)>,
     ) -> Result<(), Halt> {
-        let (of, model) = (round.clone(), self.models.current.clone());
+        let (of, model) = (round.clone(), self.state.models.current.clone());
         // All are told the same, and none of it is passed on from a shelf.
         let message = messages.first().map(|(_, message)| message.head.clone());
         let told = message.clone().unwrap_or_default();
-        let has_integers = self.context.spec().encoding.integer_bits().is_some();
-        let wanted = self.context.parts.results.is_some() || (self.calls.is_hosted && has_integers);
+        let has_integers = self.state.context.spec().encoding.integer_bits().is_some();
+        let wanted = self.state.context.parts.results.is_some()
+            || (self.state.calls.is_hosted && has_integers);
         let finished = self
+            .state
             .context
             .hand
             .work(move || finish(&of, &model, outcome, &told, wanted));
@@ -38,22 +47,27 @@ impl Lead {
             EncodeError::Model { .. } => Halt::Aborted(error.to_string()),
             other => Halt::Aborted(format!("no honest parties can have this sum: {other}")),
         })?;
-        let mean = finished.mean.take().filter(|_| self.calls.is_hosted);
+        let mean = finished.mean.take().filter(|_| self.state.calls.is_hosted);
         let learnt = match finished.learnt.take() {
             Some(learnt) => Some(self.keep_result(round.number(), learnt).await?),
             None => None,
         };
         for member in round.roster().members() {
-            self.members.settle(&member.name, self.phase.running_mut());
-            self.bans.kept(&member.name);
+            self.state
+                .members
+                .settle(&member.name, self.state.phase.running_mut());
+            self.state.bans.kept(&member.name);
         }
-        self.found_out(round.number(), &finished.outcome.faults)
-            .await;
-        count_down(&self.context, self.phase.running_mut(), &messages);
-        let Some(running) = self.phase.running_mut() else {
+        found_out(&mut self.state, round.number(), &finished.outcome.faults).await;
+        count_down(
+            &self.state.context,
+            self.state.phase.running_mut(),
+            &messages,
+        );
+        let Some(running) = self.state.phase.running_mut() else {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
-        running.finished(&finished, self.context.unix_millis());
+        running.finished(&finished, self.state.context.unix_millis());
         let mut report = running.report.clone();
         let survivors = match round.kind() {
             RoundKind::KeySetup => BTreeMap::new(),
@@ -74,51 +88,77 @@ impl Lead {
             },
             survivors,
         };
-        report.best = self.rounds.best_after(self.context.spec(), &report);
+        report.best = self
+            .state
+            .rounds
+            .best_after(self.state.context.spec(), &report);
         // guard: a-round-is-recorded-before-it-is-told
-        self.record(&report, &finished.model, &ending).await?;
-        self.rounds.best.clone_from(&report.best);
-        self.models.set(finished.model, finished.bytes);
-        self.rounds.done += u64::from(round.kind() == RoundKind::Sum);
-        self.rounds.done_here += 1;
-        self.context.count(|totals| totals.done(&report));
+        record(&self.state, &report, &finished.model, &ending).await?;
+        self.state.rounds.best.clone_from(&report.best);
+        self.state.models.set(finished.model, finished.bytes);
+        self.state.rounds.done += u64::from(round.kind() == RoundKind::Sum);
+        self.state.rounds.done_here += 1;
+        self.state.context.count(|totals| totals.done(&report));
         let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
         let addressed = addressed.collect();
-        if let Some(running) = self.phase.take_running() {
-            let (context, members) = (&self.context, &self.members);
-            (self.ended).tell_end(context, members, &running, ending, &addressed);
+        if let Some(running) = self.state.phase.take_running() {
+            let (context, members) = (&self.state.context, &self.state.members);
+            (self.state.ended).tell_end(context, members, &running, ending, &addressed);
         }
         if round.kind() == RoundKind::Sum {
-            self.result_counts(round.number()).await;
+            self.state
+                .opened
+                .result_counts(&self.state.context, round.number())
+                .await;
         }
-        self.members
+        self.state
+            .members
             .end_for_servers(round.number(), "it has a result", true);
-        info!(job = %self.context.name, round = round.number(), survivors = report.survivors.len(),
-            parties = report.parties.len(), model = self.models.current.version(),
+        info!(job = %self.state.context.name, round = round.number(), survivors = report.survivors.len(),
+            parties = report.parties.len(), model = self.state.models.current.version(),
             ms = (report.seconds * 1000.0) as u64, "round done");
-        let version = self.models.current.version();
-        self.calls.has_sum(&report, mean, learnt, version);
-        self.publish(Some(report));
+        let version = self.state.models.current.version();
+        self.state.calls.has_sum(&report, mean, learnt, version);
+        self.state.publish(Some(report));
         Ok(())
     }
 
-    /// Writes down that the round counts, with all that follows from it, before anybody is told.
-    async fn record(
-        &self,
-        report: &RoundReport,
-        model: &Model,
-        ending: &Ending,
-    ) -> Result<(), Halt> {
-        let changed = model.version() != self.models.current.version();
-        let model = changed.then(|| model.clone());
-        let (report, ending) = (report.clone(), ending.clone());
-        self.context
-            .stored(move |store, job| {
-                let ending = (!report.key_setup).then_some(&ending);
-                // guard: campaign-models-outlive-the-coordinator
-                store.end_round(job, &report, model.as_ref(), ending)
-            })
-            .await
+    /// Keeps the result of a round, where the operator wants it: the round counts once that is done. A place that is full
+    /// is tried again, with longer pauses, until there is room or the coordinator stops.
+    pub(super) async fn keep_result(
+        &mut self,
+        round: u64,
+        learnt: LearntResult,
+    ) -> Result<Arc<LearntResult>, Halt> {
+        let learnt = Arc::new(learnt);
+        let Some(results) = self.state.context.parts.results.clone() else {
+            return Ok(learnt);
+        };
+        loop {
+            let (results, result) = (results.clone(), learnt.clone());
+            let kept = move || keep(&*results, round, &result, RESULTS_FOLDER);
+            let kept = self.state.context.hand.work(kept);
+            // guard: mpc3-keep-at-coordinator
+            let Err(reason) = kept.await? else {
+                self.state.trouble.begun();
+                return Ok(learnt);
+            };
+            let pause = self
+                .state
+                .trouble
+                .wait(self.state.context.parts.settings.reconnect_grace);
+            let at_ms = self
+                .state
+                .context
+                .unix_millis()
+                .saturating_add(pause.as_millis() as u64);
+            let blocked = format!("round {round} does not end: {reason}");
+            self.state
+                .trouble
+                .waits(blocked, "it is tried again", at_ms);
+            self.state.context.news();
+            self.pause(pause, |_| false).await?;
+        }
     }
 
     /// The round ends without a result: it is recorded, and everybody is told.
@@ -128,22 +168,25 @@ impl Lead {
         reason: &str,
     ) -> Result<(), Halt> {
         let number = report.number;
-        self.log_aborted(number, reason);
+        log_aborted(&self.state, number, reason);
         for name in report.parties.clone() {
-            self.members.settle(&name, self.phase.running_mut());
+            self.state
+                .members
+                .settle(&name, self.state.phase.running_mut());
         }
-        if let Some(running) = self.phase.take_running() {
-            self.bans.left(&running.gone());
+        if let Some(running) = self.state.phase.take_running() {
+            self.state.bans.left(&running.gone());
             report.wire = running.report.wire;
         }
         report.state = RoundState::Aborted;
         report.reason = reason.into();
-        report.seconds = report.elapsed(self.context.unix_millis());
-        self.calls.has_none(&report);
+        report.seconds = report.elapsed(self.state.context.unix_millis());
+        self.state.calls.has_none(&report);
         for (_, member) in self
+            .state
             .members
             .iter()
-            .filter(|(name, _)| self.calls.is_called(name))
+            .filter(|(name, _)| self.state.calls.is_called(name))
         {
             let frame = pb::RoundAborted {
                 round: number,
@@ -154,10 +197,54 @@ impl Lead {
             };
             member.link.frame(frame.into());
         }
-        self.members.end_for_servers(number, reason, false);
-        self.publish(Some(report.clone()));
-        self.context
+        self.state.members.end_for_servers(number, reason, false);
+        self.state.publish(Some(report.clone()));
+        self.state
+            .context
             .stored(move |store, job| store.end_round(job, &report, None, None))
             .await
+    }
+}
+
+/// Writes down that the round counts, with all that follows from it, before anybody is told.
+async fn record(
+    state: &State,
+    report: &RoundReport,
+    model: &Model,
+    ending: &Ending,
+) -> Result<(), Halt> {
+    let changed = model.version() != state.models.current.version();
+    let model = changed.then(|| model.clone());
+    let (report, ending) = (report.clone(), ending.clone());
+    state
+        .context
+        .stored(move |store, job| {
+            let ending = (!report.key_setup).then_some(&ending);
+            // guard: campaign-models-outlive-the-coordinator
+            store.end_round(job, &report, model.as_ref(), ending)
+        })
+        .await
+}
+
+/// Why a round has no result, as its parties are told.
+pub(super) fn why_aborted(state: &State, number: u64, halt: &Halt) -> String {
+    let drained = state.operator.drained_after(state.context.now());
+    match (halt, state.phase.running(), drained) {
+        (Halt::Stop, Some(_), Some(within)) => {
+            format!("the coordinator drained, and round {number} had not ended within {within} s")
+        }
+        (Halt::Stop, None, _) if state.operator.drains() => {
+            "the coordinator drains, and no round begins".into()
+        }
+        _ => halt.reason().into(),
+    }
+}
+
+/// Logs the end of a round without a result. An offer that operators take back costs no party its training.
+fn log_aborted(state: &State, number: u64, reason: &str) {
+    let is_held = state.operator.drains() || state.may_begin().is_err();
+    match is_held && state.phase.running().is_none() {
+        true => info!(job = %state.context.name, round = number, %reason, "offer taken back"),
+        false => warn!(job = %state.context.name, round = number, %reason, "round aborted"),
     }
 }

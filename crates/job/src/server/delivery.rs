@@ -24,7 +24,7 @@ impl Delivery<'_> {
     /// Everybody in the round is told of it: the servers, then the parties.
     pub fn start_all(&mut self) {
         let now = self.context.now();
-        let servers: Vec<Seat> = self.running.roles().map(Seat::from).collect();
+        let servers: Vec<Seat> = self.running.servers.roles().map(Seat::from).collect();
         let parties = (0..self.running.names().len() as u32).map(|rank| PartyId(rank).into());
         for seat in servers.into_iter().chain(parties) {
             if !self.start(seat, 0) {

@@ -7,11 +7,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tracing::{info, warn};
 
+use super::Halt;
 use super::context::Context;
 use super::members::Members;
 use crate::chunks::{Assembly, Pushed};
 use crate::machine::Time;
+use crate::store::Store;
 use crate::{foreign, pb, seconds};
+
+/// The kind of the events about the first model.
+pub(super) const EVENT: &str = "first model";
 
 /// How many parties can be asked one after the other, each for all of its time, while the job has patience.
 const GIVERS_IN_PATIENCE: u32 = 4;
@@ -34,7 +39,7 @@ pub(super) struct FirstModel {
     /// Why each party's model was not taken, for people.
     reasons: BTreeMap<Arc<str>, String>,
     /// What the store is not told yet.
-    pub unrecorded: Vec<String>,
+    unrecorded: Vec<String>,
     /// The party whose model it is; empty before it is here, and in jobs that take it from nobody.
     pub from: String,
 }
@@ -220,6 +225,15 @@ impl FirstModel {
             warn!(job = %context.name, party = %name, reason, "the first model did not come");
             self.failed(name.clone(), reason);
         }
+    }
+
+    /// Records why models were not taken.
+    pub async fn record(&mut self, context: &Context) -> Result<(), Halt> {
+        for detail in std::mem::take(&mut self.unrecorded) {
+            let store = move |store: &dyn Store, job: &str| store.event(job, 0, EVENT, &detail);
+            context.stored(store).await?;
+        }
+        Ok(())
     }
 
     /// What the job waits for before round 1.

@@ -1,5 +1,5 @@
-//! Before the first round and between rounds: the job waits for enough parties, and for the first model where one of them
-//! gives it.
+//! Before the first round and between rounds: the job waits for enough parties, for operators, and for the first model where
+//! a party gives it.
 
 use std::sync::Arc;
 
@@ -7,97 +7,100 @@ use bytes::Bytes;
 use tracing::info;
 
 use super::certificates::LIST_LOOK;
-use super::first::FirstModel;
-use super::{Halt, Lead};
+use super::first::{EVENT, FirstModel};
+use super::state::State;
+use super::{Coordinator, Halt};
+use crate::report::JobState;
 use crate::store::Store;
 use crate::{Model, hex};
 
-/// The kind of the events about the first model.
-const EVENT: &str = "first model";
-
-impl Lead {
+impl Coordinator {
     /// Until enough parties are connected for a round, and can be certified. While the revocation list is out of
     /// date, or a clock is wrong, nobody can come, and patience does not run out.
     pub(super) async fn wait_for_parties(&mut self) -> Result<(), Halt> {
-        let need = self.context.least_roster();
-        while self.members.len() < need
-            || !self.members.has_needed(self.context.job())
-            || self.certificates.cannot_certify(&self.context)
+        let need = self.state.context.least_roster();
+        while self.state.members.len() < need
+            || !self.state.members.has_needed(self.state.context.job())
+            || self.state.certificates.cannot_certify(&self.state.context)
         {
-            if self.certificates.cannot_certify(&self.context) {
-                self.patience = self.context.now() + self.context.parts.settings.patience;
-            } else if self.context.now() >= self.patience {
-                return Err(match self.members.len() < need {
-                    true => self.out_of_patience("connected", self.members.len()),
-                    false => Halt::Ended(self.members.lacks_needed(self.context.job())),
+            if self.state.certificates.cannot_certify(&self.state.context) {
+                self.state.patience =
+                    self.state.context.now() + self.state.context.parts.settings.patience;
+            } else if self.state.context.now() >= self.state.patience {
+                return Err(match self.state.members.len() < need {
+                    true => out_of_patience(&self.state, "connected", self.state.members.len()),
+                    false => Halt::Ended(self.state.members.lacks_needed(self.state.context.job())),
                 });
             }
-            let until = self.patience.min(self.context.now() + LIST_LOOK);
+            let until = self
+                .state
+                .patience
+                .min(self.state.context.now() + LIST_LOOK);
             if let Some(input) = self.next_input(Some(until)).await? {
-                self.handle(input).await;
-                self.may_begin()?;
+                self.state.handle(input).await;
+                self.state.may_begin()?;
             }
         }
         Ok(())
     }
 
-    pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
-        if self.certificates.cannot_certify(&self.context) {
-            return Halt::Aborted(self.certificates.why_not_certified(&self.context));
-        }
-        Halt::Ended(format!(
-            "{have} parties were {what} within {} s, {} are needed",
-            self.context.parts.settings.patience.as_secs_f64(),
-            self.context.least_roster()
-        ))
-    }
-
     /// Until the first model is here. The parties that can give one are asked one after the other.
     pub(super) async fn first_model(&mut self) -> Result<(), Halt> {
-        while self.models.current.is_awaited() {
-            self.models.first.heed_giver(&self.context);
-            self.record_refusals().await?;
-            if let Some((name, bytes)) = self.models.first.given.take() {
+        while self.state.models.current.is_awaited() {
+            self.state.models.first.heed_giver(&self.state.context);
+            self.state.models.first.record(&self.state.context).await?;
+            if let Some((name, bytes)) = self.state.models.first.given.take() {
                 self.take_first(name, bytes).await?;
                 continue;
             }
-            if !self.models.first.is_asked() {
-                let giver = self.models.first.next_giver(&self.members);
+            if !self.state.models.first.is_asked() {
+                let giver = self.state.models.first.next_giver(&self.state.members);
                 // Patience is for somebody to come. Who is here and was never asked is asked first.
-                let is_new = |name: &Arc<str>| !self.models.first.failed_before(name);
+                let is_new = |name: &Arc<str>| !self.state.models.first.failed_before(name);
                 // guard: who-can-give-is-asked-beyond-patience
-                if self.context.now() >= self.patience && !giver.as_ref().is_some_and(is_new) {
-                    return Err(Halt::Ended(self.models.first.lacks()));
+                if self.state.context.now() >= self.state.patience
+                    && !giver.as_ref().is_some_and(is_new)
+                {
+                    return Err(Halt::Ended(self.state.models.first.lacks()));
                 }
                 if let Some(giver) = giver {
-                    let time = self.operator.terms.input_deadline;
-                    let first = &mut self.models.first;
-                    first.ask(&self.context, &self.members, giver, time);
+                    let time = self.state.operator.terms.input_deadline;
+                    let first = &mut self.state.models.first;
+                    first.ask(&self.state.context, &self.state.members, giver, time);
                 }
-                self.publish(None);
+                self.state.publish(None);
             }
-            let until = self.models.first.asked_until().unwrap_or(self.patience);
+            let until = self
+                .state
+                .models
+                .first
+                .asked_until()
+                .unwrap_or(self.state.patience);
             if let Some(input) = self.next_input(Some(until)).await? {
-                self.handle(input).await;
-                self.may_begin()?;
+                self.state.handle(input).await;
+                self.state.may_begin()?;
             }
         }
         Ok(())
     }
 
     /// Checks what a party gave, and begins with it.
-    async fn take_first(&mut self, name: Arc<str>, bytes: Bytes) -> Result<(), Halt> {
-        let job = self.context.job().clone();
+    pub(super) async fn take_first(&mut self, name: Arc<str>, bytes: Bytes) -> Result<(), Halt> {
+        let job = self.state.context.job().clone();
         let read = move || {
             let model = Model::first_from_bytes(&job, &bytes)?;
             let bytes = model.to_bytes();
             Ok::<_, String>((model, bytes))
         };
-        let (model, bytes) = match self.context.hand.work(read).await? {
+        let (model, bytes) = match self.state.context.hand.work(read).await? {
             Ok(read) => read,
             Err(reason) => {
-                let reason = self.models.first.refused(&self.context, &name, &reason);
-                self.refuse(&name, &reason);
+                let reason = self
+                    .state
+                    .models
+                    .first
+                    .refused(&self.state.context, &name, &reason);
+                self.state.refuse(&name, &reason);
                 return Ok(());
             }
         };
@@ -107,20 +110,50 @@ impl Lead {
             store.first_model(job, &first, &from)?;
             store.event(job, 0, EVENT, &detail)
         };
-        self.context.stored(store).await?;
-        info!(job = %self.context.name, party = %name, %hash, "the first model is from this party");
-        self.models.first = FirstModel::stored(name.to_string());
-        self.models.set(model, bytes);
-        self.publish(None);
+        self.state.context.stored(store).await?;
+        info!(job = %self.state.context.name, party = %name, %hash, "the first model is from this party");
+        self.state.models.first = FirstModel::stored(name.to_string());
+        self.state.models.set(model, bytes);
+        self.state.publish(None);
         Ok(())
     }
 
-    /// Records why models were not taken.
-    async fn record_refusals(&mut self) -> Result<(), Halt> {
-        for detail in std::mem::take(&mut self.models.first.unrecorded) {
-            let store = move |store: &dyn Store, job: &str| store.event(job, 0, EVENT, &detail);
-            self.context.stored(store).await?;
+    /// Until the job drains or is resumed. Nobody loses patience meanwhile.
+    pub(super) async fn wait_while_held(&mut self) -> Result<(), Halt> {
+        while self.state.operator.is_paused() || self.state.operator.drains() {
+            if let Some(input) = self.next_input(None).await? {
+                self.state.handle(input).await;
+            }
         }
         Ok(())
     }
+
+    /// A job that has failed, or is done, waits until an order lets it go on.
+    pub(super) async fn wait_for_reopening(&mut self) -> Result<(), Halt> {
+        while self.state.phase.state() != JobState::Running {
+            let until = self.state.ended.write_at();
+            if let Some(input) = self.next_input(until).await? {
+                self.state.handle(input).await;
+            }
+            // Also where there is always another input.
+            if until.is_some_and(|until| until <= self.state.context.now()) {
+                self.state
+                    .ended
+                    .write_confirmed(&self.state.context)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn out_of_patience(state: &State, what: &str, have: usize) -> Halt {
+    if state.certificates.cannot_certify(&state.context) {
+        return Halt::Aborted(state.certificates.why_not_certified(&state.context));
+    }
+    Halt::Ended(format!(
+        "{have} parties were {what} within {} s, {} are needed",
+        state.context.parts.settings.patience.as_secs_f64(),
+        state.context.least_roster()
+    ))
 }

@@ -7,7 +7,8 @@
 //! results, `first` how a party gives the first model, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
 //! result, `rounds` whether a metric ends it, and `bans` who sits out rounds. `hosted` are rounds that a host begins. `counting` is what watchers see counted.
 
-mod admitting;
+mod arriving;
+mod awaiting;
 mod bans;
 mod beginning;
 mod board;
@@ -30,31 +31,38 @@ mod finished;
 mod first;
 mod fixed;
 mod gathering;
+mod handling;
 mod hidden;
 mod hosted;
+mod inputs;
 mod job;
 mod joining;
+mod leaving;
 mod link;
-mod losing;
 mod lost;
 mod members;
 mod models;
+mod nonces;
 mod offered;
 mod opening;
 mod operator;
+mod ordering;
 mod owed;
 mod passing;
-mod pausing;
 mod phase;
+mod places;
 mod presence;
 mod released;
-mod returning;
 mod round;
 mod rounds;
 mod running;
+mod selecting;
 mod servers;
 mod shared;
 mod shelf;
+mod standing;
+mod state;
+mod status;
 mod talking;
 mod times;
 mod trouble;
@@ -65,38 +73,28 @@ use std::sync::Arc;
 use blindsum_protocol::{InitialModel, Job, RoundKind};
 use tracing::warn;
 
-use crate::machine::{Machine, Now, Time};
+use crate::machine::{Machine, Now};
 use crate::orders::Terms;
 use crate::report::{JobState, JobStatus, RoundReport};
-use crate::store::StoredJob;
 use crate::totals::{Cause, Totals};
 pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
-pub use admitting::LONGEST_LOCATION;
-use bans::Bans;
+pub use arriving::LONGEST_LOCATION;
 use board::Board;
 pub use board::Counted;
-use bounds::Bounds;
-use calls::Calls;
-use certificates::Certificates;
 use context::Context;
 pub use departed::departure;
-use ended::Ended;
 pub use face::{
     Choice, Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings,
     Who,
 };
-use members::Members;
-use models::Models;
 use operator::Operator;
 pub use operator::Standing;
-use phase::Phase;
-use released::Opened;
 use rounds::Rounds;
 pub use servers::KEY_SERVICE;
 pub use shared::Shared;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
-use trouble::Trouble;
+use state::State;
 
 /// The coordinator of a job, as a machine. It has no socket, no clock, no thread and no file: the same inputs at the
 /// same times with the same entropy lead to the same effects.
@@ -149,7 +147,10 @@ impl CoordinatorMachine {
         let told = board.clone();
         Ok(Self::start(entropy, now, Shown(board), |hand| {
             let context = Context::new(hand, parts, told);
-            Lead::new(context, stored, operator, numbers).run()
+            let state = State::new(context, stored, operator, numbers);
+            state.publish(None);
+            let stopping = false;
+            Coordinator { state, stopping }.run()
         }))
     }
 
@@ -209,57 +210,11 @@ fn first_status(parts: &Parts, terms: Terms, latest: Option<RoundReport>) -> Job
     }
 }
 
-/// The code of a job. It alone changes the job's state, by one event at a time, so that a reader can follow it from top
-/// to bottom.
-struct Lead {
-    context: Context,
-    models: Models,
-    members: Members,
-    phase: Phase,
-    /// The latest ones that count, for parties that have not heard their end.
-    ended: Ended,
-    rounds: Rounds,
-    /// What operators have ordered.
-    operator: Operator,
-    calls: Calls,
-    bans: Bans,
-    /// The rounds without a result since the latest one with one.
-    trouble: Trouble,
-    /// Which results were opened, where servers compute together.
-    opened: Opened,
-    /// When the job gives up, unless a round begins.
-    patience: Time,
-    certificates: Certificates,
-    bounds: Bounds,
+/// The course of a job, from top to bottom. It alone waits, for one input after the other, by which the state changes.
+struct Coordinator {
+    state: State,
     /// Whether the coordinator stops.
     stopping: bool,
-}
-
-impl Lead {
-    /// A job as the store has it.
-    fn new(context: Context, stored: StoredJob, operator: Operator, rounds: Rounds) -> Self {
-        let now = context.now();
-        let lead = Self {
-            opened: Opened::stored(&context.parts, &stored),
-            bans: Bans::stored(&context.parts, &stored.conduct),
-            calls: Calls::new(context.parts.hosted),
-            trouble: Trouble::default(),
-            models: Models::stored(stored.model, stored.model_from),
-            members: Members::new(now),
-            phase: Phase::Gathering,
-            // guard: campaign-results-are-kept, stored-results-are-told
-            ended: Ended::stored(stored.ending),
-            rounds,
-            operator,
-            patience: now,
-            certificates: Certificates::new(now),
-            bounds: Bounds::default(),
-            stopping: false,
-            context,
-        };
-        lead.publish(None);
-        lead
-    }
 }
 
 /// Why a job does nothing more.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::first::FirstModel;
 use super::hidden::SealedModel;
-use crate::{Model, pb};
+use crate::{Model, hex, pb};
 
 /// The current model of a job.
 pub(super) struct Models {
@@ -33,6 +33,11 @@ impl Models {
         let is_new = self.current.name() != model.name();
         self.sealed.outdated(model.version(), is_new);
         (self.current, self.bytes) = (model, bytes);
+    }
+
+    /// How releases name the current model.
+    pub fn key(&self) -> String {
+        hex(self.current.hash())
     }
 
     /// The offer of a round, with the party that gave the model where it is the first one.

@@ -2,21 +2,12 @@
 //! may last, who is let in, and the job's terms. It is in the store, so that it holds after a restart, too.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use blindsum_crypto::calendar::utc;
 use blindsum_protocol::{Best, JobSpec};
 use serde::{Deserialize, Serialize};
-use tracing::{info, warn};
 
-use super::face::Effect;
-use super::lost::Lost;
-use super::phase::Phase;
-use super::trouble::Trouble;
-use super::{Halt, Lead};
 use crate::machine::Time;
-use crate::orders::{Changed, Command, LostRound, Order, OrderError, OrderId, Outcome, Terms};
-use crate::pb::{RefusalCode, Refused};
+use crate::orders::{Changed, Command, LostRound, Order, OrderError, Outcome, Terms};
 use crate::report::JobState;
 use crate::{foreign, seconds};
 
@@ -119,7 +110,7 @@ impl Operator {
     }
 
     /// Until when a party is banned that is, in milliseconds since 1970-01-01 UTC.
-    fn ban(&self, party: &str, now_ms: u64) -> Option<Option<u64>> {
+    pub fn ban(&self, party: &str, now_ms: u64) -> Option<Option<u64>> {
         let until = self.bans.get(party).copied()?;
         until.is_none_or(|until| until > now_ms).then_some(until)
     }
@@ -153,27 +144,27 @@ impl Standing {
 }
 
 /// How a job stands when an order comes.
-struct View<'a> {
-    job: &'a str,
-    state: JobState,
-    rounds_done: u64,
+pub(super) struct View<'a> {
+    pub job: &'a str,
+    pub state: JobState,
+    pub rounds_done: u64,
     /// The number of the next round.
-    next_round: u64,
+    pub next_round: u64,
     /// Whether a metric has ended the job.
-    is_early: bool,
+    pub is_early: bool,
     /// The round under way.
-    round: Option<u64>,
-    now: Time,
-    now_ms: u64,
+    pub round: Option<u64>,
+    pub now: Time,
+    pub now_ms: u64,
     /// Whether the party that the order names is known.
-    is_known: bool,
+    pub is_known: bool,
     /// The round under way, where it cannot do without that party.
-    ends: Option<LostRound>,
+    pub ends: Option<LostRound>,
 }
 
 impl Operator {
     /// What is ordered after this order, and what becomes of it; or why it is refused.
-    fn after(&self, order: &Order, view: &View<'_>) -> Result<(Self, Outcome), OrderError> {
+    pub fn after(&self, order: &Order, view: &View<'_>) -> Result<(Self, Outcome), OrderError> {
         order.check()?;
         let (mut after, round) = (self.clone(), view.round);
         let outcome = match &order.command {
@@ -303,189 +294,6 @@ impl View<'_> {
     }
 }
 
-impl Lead {
-    /// Carries out an order, or says why not. Either is recorded before anything changes.
-    pub(super) async fn ordered(&mut self, id: OrderId, order: &Order) {
-        let outcome = self.carry_out(order).await;
-        let (by, reason) = (foreign(&order.by), foreign(&order.reason));
-        let (job, command) = (&self.context.name, order.command.name());
-        match &outcome {
-            Ok(outcome) => {
-                info!(%job, %by, order = command, %reason, %outcome, "ordered");
-            }
-            Err(error) => {
-                warn!(%job, %by, order = command, %reason, outcome = %error,
-                    "order refused");
-            }
-        }
-        self.context.say(Effect::Ordered { id, outcome });
-    }
-
-    /// Whether a party of this name is here, or was lately.
-    fn knows(&self, party: &str) -> bool {
-        let latest = &self.context.board.status().round;
-        self.members.knows(party)
-            || latest
-                .as_ref()
-                .is_some_and(|round| round.parties.iter().any(|name| name == party))
-    }
-
-    /// The round under way, where it gives no sum without this party.
-    fn ended_without(&self, party: &str) -> Option<LostRound> {
-        let running = self.phase.running()?;
-        running.id(party).filter(|id| !running.is_gone(*id))?;
-        let left = running.left().saturating_sub(1);
-        let needed = match self.context.job().needs_everybody() {
-            true => running.names().len(),
-            false => self.context.spec().least_survivors(),
-        };
-        (left < needed).then(|| LostRound {
-            round: running.number(),
-            left,
-            needed,
-        })
-    }
-
-    async fn carry_out(&mut self, order: &Order) -> Result<Outcome, OrderError> {
-        let view = View {
-            job: &self.context.name,
-            state: self.phase.state(),
-            rounds_done: self.rounds.done,
-            next_round: self.rounds.next,
-            is_early: self.rounds.ended_by_metric(self.context.spec()).is_some(),
-            round: self.phase.running().map(|running| running.number()),
-            now: self.context.now(),
-            now_ms: self.context.unix_millis(),
-            is_known: order.command.bans().is_some_and(|party| self.knows(party)),
-            ends: order
-                .command
-                .bans()
-                .and_then(|party| self.ended_without(party)),
-        };
-        let is_early = view.is_early;
-        let (after, outcome) = match self.operator.after(order, &view) {
-            Ok((after, outcome)) => (after, Ok(outcome)),
-            Err(error) => (self.operator.clone(), Err(error)),
-        };
-        let record = order.record(self.context.unix_millis(), &outcome);
-        let unwritable = |error: serde_json::Error| OrderError::NotRecorded {
-            reason: error.to_string(),
-        };
-        let bytes = serde_json::to_vec(&after).map_err(unwritable)?;
-        let stored = self
-            .context
-            .stored(move |store, job| store.order(job, &bytes, &record));
-        stored.await.map_err(not_recorded)?;
-        let outcome = outcome?;
-        let before = self.operator.held();
-        self.operator = after;
-        let held = self.operator.held();
-        if held != before {
-            self.members.tell_held(&held);
-        }
-        if matches!(order.command, Command::Extend(_)) && is_early {
-            self.rounds.count_anew();
-        }
-        match &order.command {
-            Command::Ban { party, .. } => self.expel_banned(&party.as_str().into()),
-            Command::Resume {} if self.phase.state() == JobState::Failed => self.reopen().await?,
-            Command::Extend(_) if self.phase.state() == JobState::Done => self.reopen().await?,
-            _ => {}
-        }
-        self.publish(None);
-        Ok(outcome)
-    }
-
-    /// A job that was over goes on.
-    async fn reopen(&mut self) -> Result<(), OrderError> {
-        let stored = self
-            .context
-            .stored(|store, job| store.set_job_state(job, JobState::Running, ""));
-        stored.await.map_err(not_recorded)?;
-        self.phase = Phase::Gathering;
-        self.trouble = Trouble::default();
-        Ok(())
-    }
-
-    /// What a party hears that operators have banned.
-    pub(super) fn banned(&self, name: &str) -> Option<Refused> {
-        let now = self.context.unix_millis();
-        let reason = match self.operator.ban(name, now)? {
-            Some(until) => format!(
-                "an operator of the coordinator has banned this party until {}",
-                utc(until.div_ceil(1000))
-            ),
-            None => "an operator of the coordinator has banned this party".into(),
-        };
-        Some(Refused::new(RefusalCode::RefusalBanned, reason))
-    }
-
-    /// A banned party has gone at once; the round under way does without it.
-    fn expel_banned(&mut self, name: &Arc<str>) {
-        let Some(refusal) = self.banned(name) else {
-            return;
-        };
-        self.expel(name, refusal);
-        self.give_up(name, Lost::banned(self.context.now()));
-    }
-
-    /// An error where operators want no round to begin.
-    pub(super) fn may_begin(&self) -> Result<(), Halt> {
-        match self.operator.is_paused() || self.rounds.are_over(&self.operator, self.context.spec())
-        {
-            true => Err(Halt::Held(match self.operator.is_paused() {
-                true => format!("the job was {}", self.operator.held()),
-                false => "an operator has ended the job".into(),
-            })),
-            false => Ok(()),
-        }
-    }
-
-    /// Whether a job that drains may stop now: no round is under way, and whoever is here and in the latest sum has
-    /// confirmed it; or its time is over.
-    pub(super) fn is_drained(&self) -> bool {
-        let Some(until) = self.operator.drained_by() else {
-            return false;
-        };
-        let is_here = |name: &String| self.members.has(name.as_str());
-        let waits = self.phase.running().is_some() || self.ended.unconfirmed().iter().any(is_here);
-        !waits || until <= self.context.now()
-    }
-
-    /// Until the job drains or is resumed. Nobody loses patience meanwhile.
-    pub(super) async fn wait_while_held(&mut self) -> Result<(), Halt> {
-        while self.operator.is_paused() || self.operator.drains() {
-            if let Some(input) = self.next_input(None).await? {
-                self.handle(input).await;
-            }
-        }
-        Ok(())
-    }
-
-    /// A job that has failed, or is done, waits until an order lets it go on.
-    pub(super) async fn wait_for_reopening(&mut self) -> Result<(), Halt> {
-        while self.phase.state() != JobState::Running {
-            let until = self.ended.write_at();
-            if let Some(input) = self.next_input(until).await? {
-                self.handle(input).await;
-            }
-            // Also where there is always another input.
-            if until.is_some_and(|until| until <= self.context.now()) {
-                self.ended.write_confirmed(&self.context).await?;
-            }
-        }
-        Ok(())
-    }
-}
-
 fn is_none(round: &u64) -> bool {
     *round == 0
-}
-
-fn not_recorded(halt: Halt) -> OrderError {
-    let reason = match halt {
-        Halt::Broken(error) => error.for_others(),
-        other => other.reason().into(),
-    };
-    OrderError::NotRecorded { reason }
 }

@@ -4,17 +4,19 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use blindsum_protocol::{Fault, FaultKind, Round, RoundKind, ServerRole};
+use blindsum_protocol::{Fault, FaultKind, Job, Round, RoundKind, ServerRole};
 use tracing::warn;
 
+use super::context::Context;
 use super::offered::ReadyParty;
 use super::trouble::grown;
-use super::{Halt, Lead, Parts};
+use super::{Halt, Parts};
 use crate::machine::Time;
 use crate::released::{MAX_RELEASES, Release, Releases, Rule, compare, standing};
 use crate::store::StoredJob;
-use crate::{foreign, hex, pb};
+use crate::{foreign, pb};
 
 /// The coordinator's memory of results that were opened.
 pub(super) struct Opened {
@@ -62,25 +64,17 @@ impl Opened {
         self.waiting = None;
         self.warning.clear();
     }
-}
 
-impl Lead {
     /// A round that asks the coordinator's memory before its result is opened.
-    pub(super) fn remembering(&self, round: Round) -> Round {
-        let guard = self.opened.releases.guard(&round, self.model_key());
+    pub fn guard(&self, round: Round, model: String) -> Round {
+        let guard = self.releases.guard(&round, model);
         round.with_releases(guard)
     }
 
-    /// How releases name the model under way.
-    fn model_key(&self) -> String {
-        hex(self.models.current.hash())
-    }
-
-    /// The releases of the model under way that are known here.
-    fn known_releases(&self) -> Vec<Release> {
-        let model = self.model_key();
-        let mut known = self.opened.releases.of_model(&model);
-        let told = self.opened.told.iter().map(|(_, release)| release);
+    /// The releases of this model that are known here.
+    fn known(&self, model: &str) -> Vec<Release> {
+        let mut known = self.releases.of_model(model);
+        let told = self.told.iter().map(|(_, release)| release);
         for release in told.filter(|it| it.model == model) {
             if known.iter().all(|it| it.survivors != release.survivors) {
                 known.push(release.clone());
@@ -89,22 +83,21 @@ impl Lead {
         known
     }
 
-    /// Those of the ready parties with whom a round may have a result: all of them, or as many as may be. The others sit
-    /// this round out.
-    pub(super) fn openable(
+    /// Those of the ready parties with whom a round may have a result, and the others: all of them, or as many as may be.
+    pub fn choose(
         &mut self,
-        number: u64,
-        kind: RoundKind,
+        job: &Job,
+        model: &str,
+        (number, kind): (u64, RoundKind),
         ready: Vec<ReadyParty>,
-    ) -> Result<Vec<ReadyParty>, Halt> {
-        self.opened.is_refused = false;
-        let known = self.known_releases();
+    ) -> Result<(Vec<ReadyParty>, Vec<ReadyParty>), Halt> {
+        self.is_refused = false;
+        let known = self.known(model);
         let present: BTreeSet<String> = ready.iter().map(|it| it.name.to_string()).collect();
-        let job = self.context.job();
         let rule = Rule::of(job.spec());
         let near = compare(&known, &present, rule);
         let (RoundKind::Sum, Err(near)) = (kind, near) else {
-            return Ok(ready);
+            return Ok((ready, Vec::new()));
         };
         let choice = Choice {
             rule,
@@ -117,33 +110,32 @@ impl Lead {
                 "no round of the parties that are ready may have a result: {near}"
             )));
         };
-        let (chosen, out): (Vec<_>, Vec<_>) = ready
-            .into_iter()
-            .partition(|party| chosen.contains(&*party.name));
-        for party in &out {
-            let reason = "it sits this round out: with it the result could be compared with an earlier one of the same \
-                          model, and would tell the update of one party";
-            self.leave_out(number, &party.name, reason);
-        }
-        Ok(chosen)
+        let is_chosen = |party: &ReadyParty| chosen.contains(&*party.name);
+        Ok(ready.into_iter().partition(is_chosen))
     }
 
     /// A server does not open the result of a round, and says which earlier one is in the way.
-    pub(super) fn refuses_to_open(&mut self, role: ServerRole, refusal: &pb::RoundRefused) {
+    pub fn refused_by(
+        &mut self,
+        context: &Context,
+        model: String,
+        role: ServerRole,
+        refusal: &pb::RoundRefused,
+    ) {
         if refusal.code() != pb::RoundRefusalCode::RoundRefusalPolicy {
             return;
         }
-        self.opened.is_refused = true;
-        let most = self.context.spec().parties as usize;
+        self.is_refused = true;
+        let most = context.spec().parties as usize;
         if refusal.released.is_empty() || refusal.released.len() > most {
             return;
         }
         let release = Release {
             round: refusal.released_round,
-            model: self.model_key(),
+            model,
             survivors: refusal.released.iter().map(|name| foreign(name)).collect(),
         };
-        let told = &mut self.opened.told;
+        let told = &mut self.told;
         let is_told = |(by, it): &(ServerRole, Release)| {
             *by == role && it.model == release.model && it.survivors == release.survivors
         };
@@ -158,10 +150,10 @@ impl Lead {
     }
 
     /// A round that ended because its result must not be opened has not failed: the job waits for other parties.
-    pub(super) fn waits_to_open(&self, halt: Halt) -> Halt {
+    pub fn explain(&self, halt: Halt) -> Halt {
         match halt {
             Halt::Aborted(reason) | Halt::Missed { reason, .. } | Halt::Waits { reason, .. }
-                if self.opened.is_refused =>
+                if self.is_refused =>
             {
                 Halt::Unopened(reason)
             }
@@ -169,42 +161,31 @@ impl Lead {
         }
     }
 
-    /// The same for what the coordinator's own memory says.
-    pub(super) fn not_opened_by(fault: &Fault) -> Option<Halt> {
-        match &fault.kind {
-            FaultKind::NotOpened { .. } => Some(Halt::Unopened(fault.kind.to_string())),
-            _ => None,
-        }
-    }
-
-    /// No result may be opened for now. Rounds begin again, after pauses that grow, until the job's patience is over.
-    pub(super) async fn wait_to_open(&mut self, reason: String) -> Result<(), Halt> {
-        let now = self.context.now();
-        let (since, rounds) = self.opened.waiting.unwrap_or((now, 0));
-        self.opened.waiting = Some((since, rounds.saturating_add(1)));
-        if now >= since + self.context.parts.settings.patience {
+    /// No result may be opened for now, for this reason. Rounds begin again after a pause of this time, until the job's
+    /// patience is over.
+    pub fn wait(&mut self, context: &Context, reason: &str) -> Result<Duration, Halt> {
+        let (now, settings) = (context.now(), context.parts.settings);
+        let (since, rounds) = self.waiting.unwrap_or((now, 0));
+        self.waiting = Some((since, rounds.saturating_add(1)));
+        if now >= since + settings.patience {
             return Err(Halt::Ended(format!(
                 "no result could be opened for {} s: {reason}",
-                self.context.parts.settings.patience.as_secs_f64()
+                settings.patience.as_secs_f64()
             )));
         }
-        warn!(job = %self.context.name, %reason, "waits for other parties");
-        self.opened.warning = reason;
-        self.publish(None);
-        let pause = grown(self.context.parts.settings.reconnect_grace, rounds);
-        self.pause(pause, |_| false).await
+        self.warning = reason.into();
+        Ok(grown(settings.reconnect_grace, rounds))
     }
 
     /// A round counts: the next one is of another model, or asks for other vectors. Where the store does not forget the
     /// releases that are behind it, the round counts all the same, and they are forgotten after the next one.
-    pub(super) async fn result_counts(&mut self, round: u64) {
-        self.opened.last_counted = round;
-        self.opened.waiting = None;
-        self.opened.warning.clear();
-        self.opened.told.clear();
-        let (releases, job) = (self.opened.releases.clone(), self.context.job().clone());
-        let forgotten = self
-            .context
+    pub async fn result_counts(&mut self, context: &Context, round: u64) {
+        self.last_counted = round;
+        self.waiting = None;
+        self.warning.clear();
+        self.told.clear();
+        let (releases, job) = (self.releases.clone(), context.job().clone());
+        let forgotten = context
             .hand
             .work(move || releases.counted(&job, round))
             .await;
@@ -214,12 +195,20 @@ impl Lead {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        warn!(job = %self.context.name, round, %reason, "earlier releases cannot be removed from the store yet");
+        warn!(job = %context.name, round, %reason, "earlier releases cannot be removed from the store yet");
     }
 
     /// The latest round that counts, for a server that has come and may not have heard of it.
-    pub(super) fn last_counted(&self) -> Option<u64> {
-        (self.opened.last_counted > 0).then_some(self.opened.last_counted)
+    pub fn last_counted(&self) -> Option<u64> {
+        (self.last_counted > 0).then_some(self.last_counted)
+    }
+}
+
+/// The same for what the coordinator's own memory says.
+pub(super) fn not_opened_by(fault: &Fault) -> Option<Halt> {
+    match &fault.kind {
+        FaultKind::NotOpened { .. } => Some(Halt::Unopened(fault.kind.to_string())),
+        _ => None,
     }
 }
 

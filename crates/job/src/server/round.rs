@@ -7,132 +7,144 @@ use blindsum_protocol::{Closed, Excuse, Message, Receipt, Round, RoundKind, Seat
 use tracing::{debug, info};
 
 use super::collecting::Collecting;
+use super::concluding::why_aborted;
+use super::context::Context;
 use super::counting::{count_abort, count_down};
 use super::departed::{refusal_cause, refused_because};
 use super::face::Gate;
-use super::job::Event;
+use super::faults::{accuse, ended_by, found_out, refuse_answer};
+use super::handling::Event;
 use super::phase::Phase;
 use super::running::Running;
+use super::state::State;
+use super::talking::{hear, say_letters, say_notices};
 use super::trouble::needs_servers;
-use super::{Halt, Lead};
+use super::{Coordinator, Halt};
 use crate::pb::party_frame::Frame;
 use crate::report::{RoundReport, RoundState};
 use crate::totals::LossCause;
 use crate::{seconds, server_name};
 
-impl Lead {
+impl Coordinator {
     /// Runs one round. An error leaves the job ready for the next one, unless it says otherwise.
     pub(super) async fn run_round(&mut self) -> Result<(), Halt> {
-        let version = self.models.current.version();
-        let mut report = self.rounds.begin(&self.context, version).await?;
+        let version = self.state.models.current.version();
+        let mut report = self
+            .state
+            .rounds
+            .begin(&self.state.context, version)
+            .await?;
         // guard: sentences-in-rounds-begun-here
-        self.bans.begin();
-        self.members.forget_lost();
+        self.state.bans.begin();
+        self.state.members.forget_lost();
         let number = report.number;
         let result = match self.join(&mut report).await {
             Ok(round) => {
                 report.key_setup = round.kind() == RoundKind::KeySetup;
-                self.rounds.after_key_setup = report.key_setup;
+                self.state.rounds.after_key_setup = report.key_setup;
                 self.start_round(round.clone(), report.clone());
-                let result = match self.write_began().await {
+                let result = match write_began(&self.state).await {
                     Ok(()) => self.run_stages(round).await,
                     Err(halt) => Err(halt),
                 };
-                if let Some(running) = self.phase.running() {
+                if let Some(running) = self.state.phase.running() {
                     report = running.report.clone();
                 }
                 result
             }
             Err(halt) => Err(halt),
         };
-        self.close_gate(number);
-        let result = match self.calls.is_hosted {
+        close_gate(&self.state.context, number);
+        let result = match self.state.calls.is_hosted {
             true => result,
             false => result.map_err(|halt| {
-                let (running, needs_all) =
-                    (self.phase.running(), self.context.job().needs_everybody());
-                let bans = &mut self.bans;
-                self.trouble.lost_with(running, bans, needs_all, halt)
+                let (running, needs_all) = (
+                    self.state.phase.running(),
+                    self.state.context.job().needs_everybody(),
+                );
+                let bans = &mut self.state.bans;
+                self.state.trouble.lost_with(running, bans, needs_all, halt)
             }),
         };
-        let result = match result.map_err(|halt| self.waits_to_open(halt)) {
+        let result = match result.map_err(|halt| self.state.opened.explain(halt)) {
             Ok(()) => Ok(()),
             Err(Halt::Broken(error)) => {
                 // The store may be what is broken; what matters is that the parties know.
                 let reason = error.for_others();
                 let halt = Halt::Broken(error);
-                count_abort(&self.context, &self.certificates, &halt);
+                count_abort(&self.state.context, &self.state.certificates, &halt);
                 let _ = self.abort(report, &reason).await;
                 return Err(halt);
             }
             Err(halt) => {
-                count_abort(&self.context, &self.certificates, &halt);
-                self.abort(report, &self.why_aborted(number, &halt)).await?;
+                count_abort(&self.state.context, &self.state.certificates, &halt);
+                self.abort(report, &why_aborted(&self.state, number, &halt))
+                    .await?;
                 Err(halt)
             }
         };
-        self.bans.store(&self.context).await;
+        self.state.bans.store(&self.state.context).await;
         result
     }
 
     /// The round has its roster: everybody in it is told.
-    fn start_round(&mut self, round: Arc<Round>, mut report: RoundReport) {
+    pub(super) fn start_round(&mut self, round: Arc<Round>, mut report: RoundReport) {
         report.state = RoundState::Running;
-        self.rounds.met = true;
-        info!(job = %self.context.name, round = round.number(), parties = round.parties(),
+        self.state.rounds.met = true;
+        info!(job = %self.state.context.name, round = round.number(), parties = round.parties(),
             "round started");
         let members = round.roster().members().iter();
         let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
-        self.trouble.begun();
+        self.state.trouble.begun();
         if round.kind() == RoundKind::Sum {
-            self.bans.take_part(names.iter().cloned());
+            self.state.bans.take_part(names.iter().cloned());
         }
         for name in &names {
-            self.members.settle(name, None);
+            self.state.members.settle(name, None);
         }
         let running = Running::new(
             round.clone(),
-            self.models.current.name(),
+            self.state.models.current.name(),
             report,
-            self.operator.terms,
+            self.state.operator.terms,
         );
-        self.phase = Phase::Running(Box::new(running));
+        self.state.phase = Phase::Running(Box::new(running));
         // Who was still waited for while the round was offered is no news any more.
-        self.publish(self.phase.report());
-        self.open_gate(&round, 0);
-        if let Some(mut delivery) = self.delivery() {
+        self.state.publish(self.state.phase.report());
+        open_gate(&self.state, &round, 0);
+        if let Some(mut delivery) = self.state.delivery() {
             delivery.start_all();
         }
     }
 
-    /// Writes down that the round has its parties: whoever reads the store sees that they train, and who.
-    async fn write_began(&self) -> Result<(), Halt> {
-        let Some(report) = self.phase.report() else {
-            return Ok(());
-        };
-        self.context
-            .stored(move |store, job| store.round_began(job, &report))
-            .await
-    }
-
-    async fn run_stages(&mut self, round: Arc<Round>) -> Result<(), Halt> {
+    pub(super) async fn run_stages(&mut self, round: Arc<Round>) -> Result<(), Halt> {
         let number = round.number();
         let start = round.clone();
-        let started = self.context.hand.work(move || Server::start(start)).await;
-        let mut server = started?.map_err(|fault| self.ended_by(&fault))?;
+        let started = self
+            .state
+            .context
+            .hand
+            .work(move || Server::start(start))
+            .await;
+        let mut server = started?.map_err(|fault| ended_by(&mut self.state, &fault))?;
         loop {
             let stage = server.waiting().stage;
             let Collecting {
                 server: ended,
                 shelf,
             } = self.run_stage(&round, server).await?;
-            let mut rng = self.context.hand.random();
-            let closed = self.context.hand.work(move || ended.close(&mut rng)).await;
+            let mut rng = self.state.context.hand.random();
+            let closed = self
+                .state
+                .context
+                .hand
+                .work(move || ended.close(&mut rng))
+                .await;
             let closed = match closed? {
                 Ok(closed) => closed,
                 Err(fault) => {
-                    self.found_out(number, fault.found()).await;
-                    return Err(self.ended_by(&fault));
+                    found_out(&mut self.state, number, fault.found()).await;
+                    return Err(ended_by(&mut self.state, &fault));
                 }
             };
             match closed {
@@ -141,19 +153,24 @@ impl Lead {
                     messages,
                     excused,
                 } => {
-                    count_down(&self.context, self.phase.running_mut(), &messages);
+                    count_down(
+                        &self.state.context,
+                        self.state.phase.running_mut(),
+                        &messages,
+                    );
                     let after = next.waiting().stage;
-                    self.open_gate(&round, after);
+                    open_gate(&self.state, &round, after);
                     for Excuse { party, reason } in excused {
                         let reason = format!("left out by the protocol: {reason}");
-                        self.drop_seat(party.into(), LossCause::Protocol, &reason);
+                        self.state
+                            .drop_seat(party.into(), LossCause::Protocol, &reason);
                     }
                     // What is said where stages are skipped is said at the end of the last of them.
-                    if let Some(mut delivery) = self.delivery() {
+                    if let Some(mut delivery) = self.state.delivery() {
                         delivery.deliver_all(after.saturating_sub(1), messages, shelf);
                     }
                     server = next;
-                    self.say_letters(number, &mut server);
+                    say_letters(&self.state.context, number, &mut server);
                 }
                 Closed::Done { outcome, messages } => {
                     return self.finish_round(&round, stage, outcome, messages).await;
@@ -163,61 +180,68 @@ impl Lead {
     }
 
     /// Collects the answers of a stage.
-    async fn run_stage(&mut self, round: &Round, server: Server) -> Result<Collecting, Halt> {
-        let (begun, waiting) = (self.context.now(), server.waiting());
-        let mut stage = Collecting::new(server, &*self.context.parts.shelves);
-        let running = self.phase.running();
+    pub(super) async fn run_stage(
+        &mut self,
+        round: &Round,
+        server: Server,
+    ) -> Result<Collecting, Halt> {
+        let (begun, waiting) = (self.state.context.now(), server.waiting());
+        let mut stage = Collecting::new(server, &*self.state.context.parts.shelves);
+        let running = self.state.phase.running();
         let time = running.map_or(0.0, |running| running.deadline(waiting.stage));
-        let deadline = self.context.now() + seconds(time);
-        let grace = self.context.parts.settings.reconnect_grace;
+        let deadline = self.state.context.now() + seconds(time);
+        let grace = self.state.context.parts.settings.reconnect_grace;
         let number = round.number();
-        let began_ms = self.context.unix_millis();
-        self.with_running(|running| running.begin_stage(&waiting, began_ms));
-        self.publish(self.phase.report());
+        let began_ms = self.state.context.unix_millis();
+        with_running(&mut self.state, |running| {
+            running.begin_stage(&waiting, began_ms)
+        });
+        self.state.publish(self.state.phase.report());
         loop {
-            needs_servers(self.phase.running())?;
-            let (overdue, next) = match self.phase.running() {
+            needs_servers(self.state.phase.running())?;
+            let (overdue, next) = match self.state.phase.running() {
                 Some(running) if !running.is_settled(stage.server.is_computing()) => {
-                    running.overdue(self.context.now(), grace)
+                    running.overdue(self.state.context.now(), grace)
                 }
                 _ => break,
             };
             if !overdue.is_empty() {
                 for (seat, lost) in overdue {
-                    let reason = self.why_lost(seat, lost.reason());
-                    self.drop_seat(seat, lost.cause(), &reason);
+                    let reason = why_lost(&mut self.state, seat, lost.reason());
+                    self.state.drop_seat(seat, lost.cause(), &reason);
                 }
                 // Perhaps nobody is missing now.
                 continue;
             }
-            if self.context.now() >= deadline {
+            if self.state.context.now() >= deadline {
                 self.stage_is_over(round, waiting.stage, waiting.name, time)?;
                 break;
             }
             let until = next.map_or(deadline, |next| next.min(deadline));
             if let Some(input) = self.next_input(Some(until)).await?
-                && let Some(event) = self.handle(input).await
+                && let Some(event) = self.state.handle(input).await
             {
                 stage = self.round_event(number, stage, event).await?;
             }
         }
-        let elapsed = self.context.now() - begun;
-        self.with_running(|running| {
+        let elapsed = self.state.context.now() - begun;
+        with_running(&mut self.state, |running| {
             if let Some(stage) = running.report.stages.last_mut() {
                 stage.seconds = elapsed.as_secs_f64();
             }
         });
         let (name, seconds) = (waiting.name, elapsed.as_secs_f64());
-        self.context
+        self.state
+            .context
             .count(|totals| totals.stage_ended(name, seconds));
         let ms = elapsed.as_millis() as u64;
-        info!(job = %self.context.name, round = number, stage = waiting.name, ms, "stage ended");
+        info!(job = %self.state.context.name, round = number, stage = waiting.name, ms, "stage ended");
         Ok(stage)
     }
 
     /// The deadline has passed: who has not answered is out of the round. Where that is a server, or parties upload to servers and
     /// too few do, the round is, and nobody says that parties are to blame.
-    fn stage_is_over(
+    pub(super) fn stage_is_over(
         &mut self,
         round: &Round,
         stage: u8,
@@ -226,7 +250,7 @@ impl Lead {
     ) -> Result<(), Halt> {
         let uploads = round.servers().any(|role| role.place().is_some())
             && round.plan().answer(stage).is_some_and(|step| step.input);
-        if let Some(running) = self.phase.running().filter(|_| uploads)
+        if let Some(running) = self.state.phase.running().filter(|_| uploads)
             && let (have, need) = running.answers()
             && have < need
         {
@@ -239,15 +263,15 @@ impl Lead {
             return Err(Halt::Waits { whom, reason });
         }
         let reason = format!("no answer to stage {name} within {time} s");
-        let silent = self.phase.running().map(Running::silent);
+        let silent = self.state.phase.running().map(Running::silent);
         for seat in silent.unwrap_or_default() {
             // guard: lost-parties-are-dropped
-            self.drop_seat(seat, LossCause::Deadline, &reason);
+            self.state.drop_seat(seat, LossCause::Deadline, &reason);
         }
-        needs_servers(self.phase.running())
+        needs_servers(self.state.phase.running())
     }
 
-    async fn round_event(
+    pub(super) async fn round_event(
         &mut self,
         number: u64,
         stage: Collecting,
@@ -268,17 +292,21 @@ impl Lead {
                 name,
                 frame: Frame::RoundRefused(refusal),
             } if refusal.round == number => {
-                let party = self.phase.running().and_then(|running| running.id(&name));
+                let party = self
+                    .state
+                    .phase
+                    .running()
+                    .and_then(|running| running.id(&name));
                 if let Some(party) = party {
                     let reason = refused_because(&refusal);
                     let cause = refusal_cause(&refusal);
                     if let (true, Some(running)) =
-                        (cause.is_sitting_out(), self.phase.running_mut())
+                        (cause.is_sitting_out(), self.state.phase.running_mut())
                     {
                         running.gives_no_update(&name);
                     }
-                    self.accuse(number, &name, &refusal).await;
-                    if let Some(mut delivery) = self.delivery() {
+                    accuse(&mut self.state, number, &name, &refusal).await;
+                    if let Some(mut delivery) = self.state.delivery() {
                         delivery.leave_round(party, cause, &reason);
                     }
                 }
@@ -288,7 +316,7 @@ impl Lead {
                 from,
                 round,
                 letter,
-            } if round == number => self.hear(number, stage, from, letter).await,
+            } if round == number => hear(&mut self.state, number, stage, from, letter).await,
             // guard: campaign-lost-lines-end-the-round
             Event::LineLost { to, reason } if stage.server.is_computing() => {
                 let to = server_name(to);
@@ -304,60 +332,84 @@ impl Lead {
     }
 
     /// Folds one answer in.
-    async fn take(
+    pub(super) async fn take(
         &mut self,
         number: u64,
         mut stage: Collecting,
         seat: Seat,
         message: Message,
     ) -> Result<Collecting, Halt> {
-        let Some(running) = self.phase.running().filter(|r| !r.is_gone(seat)) else {
+        let Some(running) = self.state.phase.running().filter(|r| !r.is_gone(seat)) else {
             return Ok(stage);
         };
         let (name, bytes) = (running.label(seat), message.len());
-        let taken = self.context.hand.work(move || {
+        let taken = self.state.context.hand.work(move || {
             let receipt = stage.receive(seat, message);
             (stage, receipt)
         });
         let (mut stage, receipt) = taken.await?;
-        self.say_notices(number, &mut stage.server);
+        say_notices(&self.state.context, number, &mut stage.server);
         match receipt.map_err(|e| Halt::Aborted(e.to_string()))? {
             Ok(Receipt::Taken) => {
-                debug!(job = %self.context.name, round = number, from = %name, bytes, "answer taken");
-                self.with_running(|running| running.answered(seat, bytes));
-                self.context
+                debug!(job = %self.state.context.name, round = number, from = %name, bytes, "answer taken");
+                with_running(&mut self.state, |running| running.answered(seat, bytes));
+                self.state
+                    .context
                     .count(|totals| totals.message_bytes.0 += bytes as u64);
-                self.context.news();
+                self.state.context.news();
             }
             Ok(Receipt::Repeated) => {}
-            Err(fault) => self.refuse_answer(number, seat, &name, &fault).await,
+            Err(fault) => refuse_answer(&mut self.state, number, seat, &name, &fault).await,
         }
         Ok(stage)
     }
+}
 
-    /// Lets the answers of a stage in.
-    fn open_gate(&self, round: &Round, stage: u8) {
-        let running = self.phase.running();
-        let members = running.map(|running| running.members(stage));
-        let time = running.map_or(0.0, |running| running.deadline(stage));
-        let step = round.plan().answer(stage);
-        self.context.board.set_gate(Gate {
-            round: round.number(),
-            stage: stage.into(),
-            limit: step.map_or(0, |step| step.largest),
-            time: seconds(time),
-            members: Arc::new(members.unwrap_or_default()),
-        });
-    }
+/// Lets the answers of a stage in.
+fn open_gate(state: &State, round: &Round, stage: u8) {
+    let running = state.phase.running();
+    let members = running.map(|running| running.members(stage));
+    let time = running.map_or(0.0, |running| running.deadline(stage));
+    let step = round.plan().answer(stage);
+    state.context.board.set_gate(Gate {
+        round: round.number(),
+        stage: stage.into(),
+        limit: step.map_or(0, |step| step.largest),
+        time: seconds(time),
+        members: Arc::new(members.unwrap_or_default()),
+    });
+}
 
-    /// Whatever comes for this round from now on comes too late.
-    fn close_gate(&self, round: u64) {
-        self.context.board.set_gate(Gate::closed(round));
-    }
+/// Whatever comes for this round from now on comes too late.
+fn close_gate(context: &Context, round: u64) {
+    context.board.set_gate(Gate::closed(round));
+}
 
-    fn with_running(&mut self, change: impl FnOnce(&mut Running)) {
-        if let Some(running) = self.phase.running_mut() {
-            change(running);
+/// Writes down that the round has its parties: whoever reads the store sees that they train, and who.
+async fn write_began(state: &State) -> Result<(), Halt> {
+    let Some(report) = state.phase.report() else {
+        return Ok(());
+    };
+    state
+        .context
+        .stored(move |store, job| store.round_began(job, &report))
+        .await
+}
+
+/// Why somebody of the round is not waited for any more.
+fn why_lost(state: &State, seat: Seat, reason: &str) -> String {
+    match (seat, state.phase.running()) {
+        (Seat::Party(party), Some(running)) => {
+            let name = running.name(party);
+            let reported = state.calls.why_out(name);
+            reported.unwrap_or_else(|| state.members.departed.reason(name, reason))
         }
+        _ => reason.into(),
+    }
+}
+
+fn with_running(state: &mut State, change: impl FnOnce(&mut Running)) {
+    if let Some(running) = state.phase.running_mut() {
+        change(running);
     }
 }

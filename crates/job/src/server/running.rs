@@ -6,13 +6,14 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{Outgoing, PartyId, Round, Seat, ServerIndex, ServerRole, Waiting};
+use blindsum_protocol::{Outgoing, PartyId, Round, Seat, ServerRole, Waiting};
 
 use super::beginning::{Beginnings, Shown, complete_start};
 use super::face::Who;
 use super::finished::Finished;
 use super::lost::Lost;
 use super::owed::Owed;
+use super::places::{Gone, Place, RoundServers};
 use super::shared::Shared;
 use crate::machine::Time;
 use crate::orders::Terms;
@@ -35,12 +36,7 @@ pub(crate) struct Running {
     places: Vec<Place>,
     /// Parties that give no update to this round, by their own word.
     without_update: BTreeSet<Arc<str>>,
-    /// The other servers of the round.
-    servers: BTreeMap<ServerRole, Place>,
-    /// Those of them that have sent what they must not send.
-    lied: BTreeSet<ServerRole>,
-    /// How many letters each of them has said.
-    letters: BTreeMap<ServerRole, u32>,
+    pub servers: RoundServers,
     /// The stage under way.
     stage: u8,
     /// Who is waited for in it.
@@ -48,29 +44,6 @@ pub(crate) struct Running {
     /// How many have.
     answers: usize,
     pub report: RoundReport,
-}
-
-/// A party of the round, or another server.
-#[derive(Default)]
-pub(super) struct Place {
-    /// The stage behind that of its latest answer that was taken; 0 where there is none.
-    pub answers: u32,
-    /// What it has not answered.
-    pub owed: Owed,
-    /// Whether its connection was lost.
-    pub lost: Option<Lost>,
-    /// Whether it is not waited for any more.
-    pub gone: Option<Gone>,
-}
-
-/// Why somebody is not waited for any more.
-pub(super) struct Gone {
-    pub reason: String,
-    /// Whether it was told so. Somebody whose vector may be in the sum is told what became of the round when
-    /// that is known.
-    pub told: bool,
-    /// Whether its vector may be in the sum.
-    pub may_count: bool,
 }
 
 /// How a party stands at the end of a round.
@@ -93,13 +66,8 @@ impl Running {
         let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
         Self {
             places: names.iter().map(|_| Place::default()).collect(),
-            servers: round
-                .servers()
-                .map(|role| (role, Place::default()))
-                .collect(),
+            servers: RoundServers::of(&round),
             without_update: BTreeSet::new(),
-            lied: BTreeSet::new(),
-            letters: BTreeMap::new(),
             stage: 0,
             missing: BTreeSet::new(),
             answers: 0,
@@ -150,7 +118,7 @@ impl Running {
         let speaks = |seat: Seat| plan.allows_answer(seat, stage, Some(0)) && !self.is_gone(seat);
         let parties = self.names.iter().zip((0..).map(PartyId));
         let parties = parties.map(|(name, id)| (Who::Party(name.clone()), speaks(id.into())));
-        let servers = self.roles();
+        let servers = self.servers.roles();
         let servers = servers.map(|role| (Who::Server(role), speaks(role.into())));
         parties.chain(servers).collect()
     }
@@ -158,14 +126,14 @@ impl Running {
     pub fn place(&self, seat: Seat) -> Option<&Place> {
         match seat {
             Seat::Party(party) => self.places.get(party.rank()),
-            Seat::Server(role) => self.servers.get(&role),
+            Seat::Server(role) => self.servers.place(role),
         }
     }
 
     pub fn place_mut(&mut self, seat: Seat) -> Option<&mut Place> {
         match seat {
             Seat::Party(party) => self.places.get_mut(party.rank()),
-            Seat::Server(role) => self.servers.get_mut(&role),
+            Seat::Server(role) => self.servers.place_mut(role),
         }
     }
 
@@ -180,11 +148,6 @@ impl Running {
     /// What people are told of a fault, or of its kind.
     pub fn told(&self, fault: &impl Display) -> String {
         self.round.in_words(fault)
-    }
-
-    /// The other servers of the round.
-    pub fn roles(&self) -> impl Iterator<Item = ServerRole> {
-        self.servers.keys().copied()
     }
 
     /// Something that a member did wrong, for the report; said once, and not without end.
@@ -351,7 +314,7 @@ impl Running {
     /// Another server is not waited for any more.
     pub fn drop_server(&mut self, role: ServerRole, cause: LossCause, reason: &str) {
         self.missing.remove(&role.into());
-        if let Some(place) = self.servers.get_mut(&role) {
+        if let Some(place) = self.servers.place_mut(role) {
             place.gone = Some(Gone {
                 reason: reason.into(),
                 told: true,
@@ -392,27 +355,11 @@ impl Running {
         here.count()
     }
 
-    /// The servers that have something to say yet, where no sum can be opened without every one.
-    fn needed_servers(&self) -> impl Iterator<Item = (&ServerRole, &Place)> {
-        let plan = self.round.plan();
-        let (stages, needs_all) = (plan.answers().count(), plan.needs_all_servers());
-        let silent = move |place: &Place| (place.answers as usize) < stages;
-        let servers = self.servers.iter();
-        servers.filter(move |(_, place)| needs_all && silent(place))
-    }
-
-    /// A server has said something to this one.
-    pub fn has_spoken(&mut self, from: ServerIndex) {
-        if let Some(role) = ServerRole::at(from) {
-            *self.letters.entry(role).or_default() += 1;
-        }
-    }
-
     /// Who is waited for in vain. Servers that talk wait for each other: where nobody else is missing it is those that have
     /// said the least.
     pub fn silent(&self) -> Vec<Seat> {
         let said = |seat: &Seat| match seat {
-            Seat::Server(role) => self.letters.get(role).copied().or(Some(0)),
+            Seat::Server(role) => Some(self.servers.letters(*role)),
             Seat::Party(_) => None,
         };
         let missing = self.missing.iter().copied();
@@ -422,28 +369,13 @@ impl Running {
         }
     }
 
-    /// A server that has lost its part in the round, without which no sum can be opened, and why.
-    pub fn lacks_server(&self) -> Option<(ServerRole, &str)> {
-        self.needed_servers()
-            .find_map(|(role, place)| Some((*role, &*place.gone.as_ref()?.reason)))
-    }
-
-    /// A server has sent what it must not send.
-    pub fn server_lied(&mut self, role: ServerRole) {
-        self.lied.insert(role);
-    }
-
-    /// Whether it has.
-    pub fn has_lied(&self, role: ServerRole) -> bool {
-        self.lied.contains(&role)
-    }
-
     /// Of those who are waited for, and of servers that will be: who has failed, or been lost for longer than `grace`, and
     /// why; and when the next one will have been.
     pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<(Seat, Lost)>, Option<Time>) {
         let lost = |seat: Seat| Some((seat, self.place(seat)?.lost?));
         let servers = self
-            .needed_servers()
+            .servers
+            .needed()
             .filter(|(_, place)| place.gone.is_none());
         let servers = servers.map(|(role, _)| Seat::Server(*role));
         let awaited: BTreeSet<Seat> = self.missing.iter().copied().chain(servers).collect();

@@ -146,12 +146,12 @@ pub(super) fn needs_servers(running: Option<&Running>) -> Result<(), Halt> {
     let Some(running) = running else {
         return Ok(());
     };
-    let Some((role, reason)) = running.lacks_server() else {
+    let Some((role, reason)) = running.servers.lacking() else {
         return Ok(());
     };
     let number = running.number();
     let told = format!("no sum without the {role}, which is out of the round: {reason}");
-    Err(match running.has_lied(role) {
+    Err(match running.servers.has_misbehaved(role) {
         true => Halt::Aborted(told),
         // guard: lost-servers-are-waited-for
         false => Halt::Waits {
