@@ -62,7 +62,7 @@ impl Arrival {
         if let Some(refusal) = unfit.or_else(|| state.banned(name)) {
             return Err(refusal);
         }
-        let grace = state.context.parts.settings.reconnect_grace;
+        let grace = state.context.settings().reconnect_grace;
         let is_another = state.members.judge(hello, link, grace)?;
         // guard: another-process-gets-the-model
         if is_another {

@@ -28,7 +28,7 @@ impl Coordinator {
             self.state.context.spec().parties as usize,
         );
         let deadline = self.state.context.now() + seconds(self.state.operator.terms.join_deadline);
-        let grace = self.state.context.parts.settings.reconnect_grace;
+        let grace = self.state.context.settings().reconnect_grace;
         loop {
             let now = self.state.context.now();
             let Some(joining) = self.state.phase.joining() else {
@@ -50,8 +50,7 @@ impl Coordinator {
             let has_needed = self.state.members.has_needed(self.state.context.job())
                 && root.is_none_or(|root| joining.has(root));
             // A choice is one of all that are here.
-            let is_full =
-                ready >= most && self.state.context.parts.settings.choice == Choice::First;
+            let is_full = ready >= most && self.state.context.settings().choice == Choice::First;
             if has_needed && (is_full || (ready >= least && now >= deadline)) {
                 return Ok(());
             }
@@ -107,7 +106,7 @@ impl Coordinator {
 
     /// Until everybody who was called is ready, or is not waited for.
     pub(super) async fn collect_called(&mut self, number: u64) -> Result<(), Halt> {
-        let grace = self.state.context.parts.settings.reconnect_grace;
+        let grace = self.state.context.settings().reconnect_grace;
         let least = self.state.context.least_roster();
         loop {
             let now = self.state.context.now();

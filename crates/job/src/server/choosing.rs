@@ -55,7 +55,7 @@ impl Turns {
         round: u64,
         mut ready: Vec<ReadyParty>,
     ) -> Vec<ReadyParty> {
-        let (most, settings) = (context.spec().parties as usize, context.parts.settings);
+        let (most, settings) = (context.spec().parties as usize, context.settings());
         if ready.len() > most && settings.choice != Choice::First {
             let chosen = self.names(context, &ready, most);
             let waits: Vec<Arc<str>> = ready
@@ -72,7 +72,7 @@ impl Turns {
 
     /// The names of those that take part, of more than `most`.
     fn names(&self, context: &Context, ready: &[ReadyParty], most: usize) -> BTreeSet<Arc<str>> {
-        let settings = context.parts.settings;
+        let settings = context.settings();
         // The root takes part in every round.
         let root = context.spec().root();
         let names = ready.iter().map(|party| party.name.clone());

@@ -10,6 +10,7 @@ use tracing::{info, warn};
 use super::counting::count_down;
 use super::faults::found_out;
 use super::finished::finish;
+use super::phase::Phase;
 use super::state::State;
 use super::{Coordinator, Halt};
 use crate::Model;
@@ -101,7 +102,7 @@ impl Coordinator {
         self.state.context.count(|totals| totals.done(&report));
         let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
         let addressed = addressed.collect();
-        if let Some(running) = self.state.phase.take_running() {
+        if let Phase::Running(running) = self.state.phase.take() {
             let (context, members) = (&self.state.context, &self.state.members);
             (self.state.ended).tell_end(context, members, &running, ending, &addressed);
         }
@@ -146,7 +147,7 @@ impl Coordinator {
             let pause = self
                 .state
                 .trouble
-                .wait(self.state.context.parts.settings.reconnect_grace);
+                .wait(self.state.context.settings().reconnect_grace);
             let at_ms = self
                 .state
                 .context
@@ -174,7 +175,7 @@ impl Coordinator {
                 .members
                 .settle(&name, self.state.phase.running_mut());
         }
-        if let Some(running) = self.state.phase.take_running() {
+        if let Phase::Running(running) = self.state.phase.take() {
             self.state.bans.left(&running.gone());
             report.wire = running.report.wire;
         }

@@ -8,7 +8,7 @@ use tracing::error;
 
 use super::Halt;
 use super::board::Board;
-use super::face::{Effect, Input, Parts};
+use super::face::{Effect, Input, Parts, Settings};
 use crate::StoreError;
 use crate::machine::{Hand, Time};
 use crate::store::{ShownFault, Store};
@@ -56,6 +56,11 @@ impl Context {
 
     pub fn spec(&self) -> &JobSpec {
         self.parts.job.spec()
+    }
+
+    /// How long to wait for what.
+    pub fn settings(&self) -> Settings {
+        self.parts.settings
     }
 
     /// How many parties a round begins with, at least.

@@ -114,7 +114,7 @@ impl FirstModel {
         };
         info!(job = %context.name, party = %name, "asked for the first model");
         member.link.frame(pb::ModelWanted { version: 0 }.into());
-        let patience = context.parts.settings.patience / GIVERS_IN_PATIENCE;
+        let patience = context.settings().patience / GIVERS_IN_PATIENCE;
         // guard: giving-takes-a-part-of-patience
         let time = seconds(input_deadline).min(patience);
         let whole_until = context.now() + time;
@@ -179,7 +179,7 @@ impl FirstModel {
         match pushed {
             Ok(Pushed::Part(assembly)) => {
                 // guard: each-piece-of-a-first-model-has-a-time
-                let next_until = context.now() + context.parts.settings.chunk_timeout;
+                let next_until = context.now() + context.settings().chunk_timeout;
                 self.asked = Some(Asked {
                     assembly: Some(assembly),
                     next_until,

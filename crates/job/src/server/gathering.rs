@@ -25,7 +25,7 @@ impl Coordinator {
         {
             if self.state.certificates.cannot_certify(&self.state.context) {
                 self.state.patience =
-                    self.state.context.now() + self.state.context.parts.settings.patience;
+                    self.state.context.now() + self.state.context.settings().patience;
             } else if self.state.context.now() >= self.state.patience {
                 return Err(match self.state.members.len() < need {
                     true => out_of_patience(&self.state, "connected", self.state.members.len()),
@@ -153,7 +153,7 @@ pub(super) fn out_of_patience(state: &State, what: &str, have: usize) -> Halt {
     }
     Halt::Ended(format!(
         "{have} parties were {what} within {} s, {} are needed",
-        state.context.parts.settings.patience.as_secs_f64(),
+        state.context.settings().patience.as_secs_f64(),
         state.context.least_roster()
     ))
 }

@@ -111,7 +111,7 @@ impl State {
             }
             Input::Settings(settings) => {
                 // A wait that is under way began this long before its patience is over.
-                let before = self.context.parts.settings.patience;
+                let before = self.context.settings().patience;
                 self.patience = self.patience.moved(before, settings.patience);
                 self.context.parts.settings = settings;
                 None

@@ -332,7 +332,7 @@ impl SealedModel {
         .and_then(|assembly| assembly.push(chunk.offset, chunk.total, chunk.data));
         match pushed {
             Ok(Pushed::Part(assembly)) => {
-                let next_until = context.now() + context.parts.settings.chunk_timeout;
+                let next_until = context.now() + context.settings().chunk_timeout;
                 let part = Part {
                     assembly,
                     next_until,

@@ -80,7 +80,7 @@ impl Coordinator {
         let pause = self
             .state
             .trouble
-            .wait(self.state.context.parts.settings.reconnect_grace);
+            .wait(self.state.context.settings().reconnect_grace);
         let now_ms = self.state.context.unix_millis();
         let at_ms = now_ms.saturating_add(pause.as_millis() as u64);
         let what = "the next round begins at the earliest";

@@ -82,8 +82,7 @@ impl Coordinator {
                     Err(halt) => return halt,
                 }
             }
-            self.state.patience =
-                self.state.context.now() + self.state.context.parts.settings.patience;
+            self.state.patience = self.state.context.now() + self.state.context.settings().patience;
             let halt = match self.wait_for_parties().await {
                 Ok(()) => self.first_model().await,
                 Err(halt) => Err(halt),
@@ -177,17 +176,17 @@ impl Coordinator {
                 self.state
                     .context
                     .count(|totals| totals.failed_in_row = failed.into());
-                if failed >= self.state.context.parts.settings.failed_rounds {
+                if failed >= self.state.context.settings().failed_rounds {
                     let reason =
                         format!("{failed} rounds in a row gave no result; the last: {reason}");
                     return Err(Halt::Ended(reason));
                 }
                 let pause = match self.state.trouble.pauses {
-                    0 => self.state.context.parts.settings.reconnect_grace,
+                    0 => self.state.context.settings().reconnect_grace,
                     _ => self
                         .state
                         .trouble
-                        .wait(self.state.context.parts.settings.reconnect_grace),
+                        .wait(self.state.context.settings().reconnect_grace),
                 };
                 self.pause(pause, |_| false).await
             }

@@ -40,9 +40,9 @@ impl Coordinator {
                 break collected;
             }
         };
-        let joining = self.state.phase.take_joining();
+        let offered = self.state.phase.take();
         collected?;
-        let ready = wanted(&mut self.state, number, joining);
+        let ready = wanted(&mut self.state, number, offered);
         let (kind, ready) = choose_kind(&mut self.state, number, ready);
         let ready = openable(&mut self.state, number, kind, ready)?;
         let ready = self

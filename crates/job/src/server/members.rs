@@ -263,7 +263,7 @@ impl Members {
     /// Says once that rounds are always of the same parties where more are here than a round takes.
     pub fn watch_crowd(&mut self, context: &Context, is_hosted: bool) {
         let (here, most) = (self.len(), context.spec().parties as usize);
-        let chooses = context.parts.settings.choice != Choice::First || is_hosted;
+        let chooses = context.settings().choice != Choice::First || is_hosted;
         if here <= most || self.crowd_told || chooses {
             return;
         }

@@ -37,9 +37,12 @@ impl Coordinator {
         }
         self.state.context.news();
         let collected = self.collect_nonces(number).await;
-        let opening = self.state.phase.take_opening();
+        let fixed = self.state.phase.take();
         collected?;
-        let nonces = opening.map_or_else(Vec::new, |opening| opening.into_nonces());
+        let nonces = match fixed {
+            Phase::Fixed(opening) => opening.into_nonces(),
+            _ => Vec::new(),
+        };
         let opened = roster.with_nonces(&nonces);
         opened.map_err(|error| Halt::Aborted(error.to_string()))
     }
@@ -48,7 +51,7 @@ impl Coordinator {
     pub(super) async fn collect_nonces(&mut self, number: u64) -> Result<(), Halt> {
         let time = self.state.operator.terms.stage_deadline;
         let deadline = self.state.context.now() + seconds(time);
-        let grace = self.state.context.parts.settings.reconnect_grace;
+        let grace = self.state.context.settings().reconnect_grace;
         loop {
             let Some(opening) = self.state.phase.opening() else {
                 return Ok(());

@@ -96,37 +96,9 @@ impl Phase {
         }
     }
 
-    /// No round is offered any more.
-    pub fn take_joining(&mut self) -> Option<Joining> {
-        match std::mem::replace(self, Self::Gathering) {
-            Self::Offered(joining) => Some(joining),
-            other => {
-                *self = other;
-                None
-            }
-        }
-    }
-
-    /// No roster is fixed any more.
-    pub fn take_opening(&mut self) -> Option<Box<Opening>> {
-        match std::mem::replace(self, Self::Gathering) {
-            Self::Fixed(opening) => Some(opening),
-            other => {
-                *self = other;
-                None
-            }
-        }
-    }
-
-    /// No round is under way any more.
-    pub fn take_running(&mut self) -> Option<Box<Running>> {
-        match std::mem::replace(self, Self::Gathering) {
-            Self::Running(running) => Some(running),
-            other => {
-                *self = other;
-                None
-            }
-        }
+    /// A step of a round is over, and gives what it had.
+    pub fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Gathering)
     }
 
     /// The report of the round under way.

@@ -164,7 +164,7 @@ impl Opened {
     /// No result may be opened for now, for this reason. Rounds begin again after a pause of this time, until the job's
     /// patience is over.
     pub fn wait(&mut self, context: &Context, reason: &str) -> Result<Duration, Halt> {
-        let (now, settings) = (context.now(), context.parts.settings);
+        let (now, settings) = (context.now(), context.settings());
         let (since, rounds) = self.waiting.unwrap_or((now, 0));
         self.waiting = Some((since, rounds.saturating_add(1)));
         if now >= since + settings.patience {

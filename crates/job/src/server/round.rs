@@ -190,7 +190,7 @@ impl Coordinator {
         let running = self.state.phase.running();
         let time = running.map_or(0.0, |running| running.deadline(waiting.stage));
         let deadline = self.state.context.now() + seconds(time);
-        let grace = self.state.context.parts.settings.reconnect_grace;
+        let grace = self.state.context.settings().reconnect_grace;
         let number = round.number();
         let began_ms = self.state.context.unix_millis();
         with_running(&mut self.state, |running| {

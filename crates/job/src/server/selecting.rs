@@ -6,13 +6,14 @@ use blindsum_protocol::RoundKind;
 use tracing::warn;
 
 use super::Halt;
-use super::offered::{Joining, ReadyParty};
+use super::offered::ReadyParty;
+use super::phase::Phase;
 use super::state::State;
 
 /// Those that are ready, without those that sit out where there are enough others. Who is here and has said nothing
 /// is not waited for again; who asked for the model is.
-pub(super) fn wanted(state: &mut State, number: u64, joining: Option<Joining>) -> Vec<ReadyParty> {
-    let Some(joining) = joining else {
+pub(super) fn wanted(state: &mut State, number: u64, offered: Phase) -> Vec<ReadyParty> {
+    let Phase::Offered(joining) = offered else {
         return Vec::new();
     };
     let version = state.models.current.version();
