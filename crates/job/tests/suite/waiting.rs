@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use blindsum_job::coordinator::Input;
 use blindsum_job::machine::Time;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, RoundRefusalCode};
 use blindsum_job::report::{JobState, RoundReport, RoundState, StageReport};
-use blindsum_job::server::Input;
 use blindsum_job::store::Store;
 use blindsum_job::totals::LossCause;
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};

@@ -1,11 +1,16 @@
 //! The coordinator of a job: it lets parties in, runs rounds, keeps the model, and tells everybody the results.
 //!
 //! [`CoordinatorMachine`] is its interface: the program that drives it hands in what has come ([`Input`]) and carries out what
-//! it asks for ([`Effect`]). The code behind it goes from top to bottom. `job` is the course of a job from its first
-//! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
-//! `lost` which parties live, `certificates` who must leave, `times` whether clocks may be wrong. `joining`, `opening`, `running`, `round`, `collecting` and `concluding` are its rounds, `ended` their
-//! results, `first` how a party gives the first model, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
-//! result, `rounds` whether a metric ends it, and `bans` who sits out rounds. `hosted` are rounds that a host begins. `counting` is what watchers see counted.
+//! it asks for ([`Effect`]). Behind it are three layers, and none knows those above it.
+//!
+//! * Objects that own their fields: `context` (job, clock, store), `members` (who is connected), `presence` (which process
+//!   speaks for a name), `certificates`, `bans` (who sits out), `rounds` (numbers and metric), `models`, with `first` and
+//!   `hidden`, `calls` of a host, `ended` (results that are still told), `released` (results that were opened), `operator`
+//!   (orders), `trouble` (rounds without a result), and `phase`, in which `offered`, `fixed` and `running` are a round's steps.
+//! * `state` has all of these. `handling` gives each input to `arriving`, `servers`, `leaving`, `passing`, `ordering` or
+//!   `hosted`; `standing` and `status` say where the job stands. Nothing here waits for an input.
+//! * The course of a job, which waits: `job`, from the first round to the end of the job; `gathering`, `called`, `joining`
+//!   with `awaiting` and `selecting`, `opening` with `nonces`, `round` with `faults` and `talking`, and `concluding`.
 
 mod arriving;
 mod awaiting;
