@@ -133,9 +133,9 @@ class Begun:
         self._process.wait(timeout)
         return self._log.read_text()
 
-    def wait_for(self, words):
-        """Wait until it has printed this."""
-        while words not in self._log.read_text():
+    def until(self, is_there):
+        """Wait until something is there, while it runs."""
+        while not is_there():
             assert self._process.poll() is None, self._log.read_text()
             time.sleep(0.1)
 
@@ -161,17 +161,23 @@ def accuracy(text):
 
 def accuracy_of(task, rate, cohorts):
     """The accuracy after rounds of FedAvg, each of some of the nodes, as the app trains them."""
-    model = task.initial()
+    return followed(task, rate, cohorts)[0]
+
+
+def followed(task, rate, cohorts):
+    """As :func:`accuracy_of`, and the loss of each round: the weighted mean of those of the nodes."""
+    model, losses = task.initial(), []
     for cohort in cohorts:
         trained = []
         for part in cohort:
             local = {name: np.array(array) for name, array in model.items()}
             images, labels = task.load_part(part, NODES)
-            task.train(local, images, labels, rate)
-            trained.append((len(labels), local))
-        total = sum(weight for weight, _ in trained)
-        model = {name: sum(weight * local[name] for weight, local in trained) / total for name in model}
-    return task.accuracy(model, *task.load_test())
+            loss = task.train(local, images, labels, rate)
+            trained.append((len(labels), local, loss))
+        total = sum(weight for weight, _, _ in trained)
+        losses.append(sum(weight * loss for weight, _, loss in trained) / total)
+        model = {name: sum(weight * local[name] for weight, local, _ in trained) / total for name in model}
+    return task.accuracy(model, *task.load_test()), losses
 
 
 def test_a_run_over_tls_works_and_nodes_refuse_one_that_leaves_blindsum_out(deployment):
