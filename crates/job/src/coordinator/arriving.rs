@@ -62,7 +62,7 @@ impl Arrival {
         if let Some(refusal) = unfit.or_else(|| state.banned(name)) {
             return Err(refusal);
         }
-        let grace = state.context.settings().reconnect_grace;
+        let grace = state.context.grace();
         let is_another = state.members.judge(hello, link, grace)?;
         // guard: another-process-gets-the-model
         if is_another {
@@ -86,15 +86,11 @@ impl Arrival {
     /// A party has been let in.
     async fn enter(&self, state: &mut State, link: Link) {
         let Self { name, hello } = self;
-        state
-            .rounds
-            .skip_to(&state.context.name, hello.last_round, MAX_SKIPPED);
+        (state.rounds).skip_to(&state.context.name, hello.last_round, MAX_SKIPPED);
         link.grant();
         let member = Member::new(link, hello);
         state.members.enter(name, member, state.context.now());
-        state
-            .members
-            .watch_crowd(&state.context, state.calls.is_hosted);
+        (state.members).watch_crowd(&state.context, state.calls.is_hosted);
         self.greet(state).await;
         // guard: who-was-asked-for-the-model-may-be-gone
         // What went over an older connection may be lost.
@@ -156,9 +152,7 @@ impl Arrival {
             }
             _ => {}
         }
-        state
-            .ended
-            .forget_hearer(name, hello.round, state.context.now());
+        (state.ended).forget_hearer(name, hello.round, state.context.now());
         let running = state.phase.running().map(Running::number);
         if place.is_none() && running == Some(hello.round) {
             let reason = "the round began without this party: it was not known to be ready";
@@ -217,9 +211,7 @@ impl Arrival {
             self.tell_begun_without(state, (round, tag), &reason);
             return;
         }
-        let is_late = state
-            .phase
-            .began_without(name, state.rounds.after_key_setup);
+        let is_late = (state.phase).began_without(name, state.rounds.after_key_setup);
         let Some(call) = state.calls.naming(name) else {
             return;
         };

@@ -28,7 +28,7 @@ impl Coordinator {
             self.state.context.spec().parties as usize,
         );
         let deadline = self.state.context.now() + seconds(self.state.operator.terms.join_deadline);
-        let grace = self.state.context.settings().reconnect_grace;
+        let grace = self.state.context.grace();
         loop {
             let now = self.state.context.now();
             let Some(joining) = self.state.phase.joining() else {
@@ -106,7 +106,7 @@ impl Coordinator {
 
     /// Until everybody who was called is ready, or is not waited for.
     pub(super) async fn collect_called(&mut self, number: u64) -> Result<(), Halt> {
-        let grace = self.state.context.settings().reconnect_grace;
+        let grace = self.state.context.grace();
         let least = self.state.context.least_roster();
         loop {
             let now = self.state.context.now();
@@ -214,9 +214,6 @@ fn becomes_ready(state: &mut State, name: Arc<str>, ready: pb::Ready) {
             lacks_model: ready.lacks_model,
         });
     }
-    state
-        .models
-        .sealed
-        .ask(&state.context, &state.members, state.phase.joining());
+    (state.models.sealed).ask(&state.context, &state.members, state.phase.joining());
     state.context.news();
 }

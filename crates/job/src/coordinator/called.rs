@@ -59,10 +59,7 @@ impl Coordinator {
             while self.state.certificates.cannot_certify(&self.state.context)
                 && self.state.context.now() < self.state.patience
             {
-                let until = self
-                    .state
-                    .patience
-                    .min(self.state.context.now() + LIST_LOOK);
+                let until = (self.state.patience).min(self.state.context.now() + LIST_LOOK);
                 if let Some(input) = self.next_input(Some(until)).await? {
                     self.state.handle(input).await;
                 }

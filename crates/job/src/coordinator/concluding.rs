@@ -144,10 +144,7 @@ impl Coordinator {
                 self.state.trouble.begun();
                 return Ok(learnt);
             };
-            let pause = self
-                .state
-                .trouble
-                .wait(self.state.context.settings().reconnect_grace);
+            let pause = (self.state.trouble).wait(self.state.context.grace());
             let at_ms = self
                 .state
                 .context

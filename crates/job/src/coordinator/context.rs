@@ -2,6 +2,7 @@
 //! to count and to show something.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use blindsum_protocol::{Job, JobSpec};
 use tracing::error;
@@ -61,6 +62,11 @@ impl Context {
     /// How long to wait for what.
     pub fn settings(&self) -> Settings {
         self.parts.settings
+    }
+
+    /// How long somebody of a round may stay away whose connection was lost.
+    pub fn grace(&self) -> Duration {
+        self.parts.settings.reconnect_grace
     }
 
     /// How many parties a round begins with, at least.

@@ -76,9 +76,7 @@ pub(super) async fn found_out(state: &mut State, number: u64, faults: &[Fault]) 
             continue;
         };
         let (name, what) = (running.name(party).clone(), running.told(&fault.kind));
-        state
-            .context
-            .count(|totals| totals.fault(fault.kind.class()));
+        (state.context).count(|totals| totals.fault(fault.kind.class()));
         running.add_fault(format!("{name}: {what}"));
         // guard: what-shows-a-lie-is-kept
         if let Some(evidence) = fault.evidence.clone() {
@@ -121,9 +119,7 @@ pub(super) fn ended_by(state: &mut State, fault: &Fault) -> Halt {
     let text = too_few(running, fault).unwrap_or_else(|| running.told(fault));
     if let Culprit::Party(_) = fault.culprit {
         running.add_fault(text.clone());
-        state
-            .context
-            .count(|totals| totals.fault(fault.kind.class()));
+        (state.context).count(|totals| totals.fault(fault.kind.class()));
     }
     note_liars(state, std::slice::from_ref(fault));
     Halt::Aborted(text)

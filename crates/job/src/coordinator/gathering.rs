@@ -32,10 +32,7 @@ impl Coordinator {
                     false => Halt::Ended(self.state.members.lacks_needed(self.state.context.job())),
                 });
             }
-            let until = self
-                .state
-                .patience
-                .min(self.state.context.now() + LIST_LOOK);
+            let until = (self.state.patience).min(self.state.context.now() + LIST_LOOK);
             if let Some(input) = self.next_input(Some(until)).await? {
                 self.state.handle(input).await;
                 self.state.may_begin()?;
@@ -95,11 +92,7 @@ impl Coordinator {
         let (model, bytes) = match self.state.context.hand.work(read).await? {
             Ok(read) => read,
             Err(reason) => {
-                let reason = self
-                    .state
-                    .models
-                    .first
-                    .refused(&self.state.context, &name, &reason);
+                let reason = (self.state.models.first).refused(&self.state.context, &name, &reason);
                 self.state.refuse(&name, &reason);
                 return Ok(());
             }

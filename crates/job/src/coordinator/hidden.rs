@@ -41,6 +41,9 @@ pub(super) struct SealedModel {
     refusers: BTreeSet<Arc<str>>,
 }
 
+/// Who takes no part in a round, and why.
+type LeftOut = Vec<(Arc<str>, &'static str)>;
+
 /// The first part of a model.
 struct Part {
     assembly: Assembly,
@@ -123,7 +126,7 @@ impl SealedModel {
         after_key_setup: bool,
         least: usize,
         ready: Vec<ReadyParty>,
-    ) -> (RoundKind, Vec<ReadyParty>, Vec<(Arc<str>, &'static str)>) {
+    ) -> (RoundKind, Vec<ReadyParty>, LeftOut) {
         let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
         let has_model = |party: &&ReadyParty| !party.key_id.is_empty() && !party.lacks_model;
         for party in ready.iter().filter(has_model) {

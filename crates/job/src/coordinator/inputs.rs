@@ -77,10 +77,7 @@ impl Coordinator {
         whom: &str,
         is_over: impl Fn(&mut State) -> bool,
     ) -> Result<(), Halt> {
-        let pause = self
-            .state
-            .trouble
-            .wait(self.state.context.settings().reconnect_grace);
+        let pause = (self.state.trouble).wait(self.state.context.grace());
         let now_ms = self.state.context.unix_millis();
         let at_ms = now_ms.saturating_add(pause.as_millis() as u64);
         let what = "the next round begins at the earliest";

@@ -182,11 +182,8 @@ impl Coordinator {
                     return Err(Halt::Ended(reason));
                 }
                 let pause = match self.state.trouble.pauses {
-                    0 => self.state.context.settings().reconnect_grace,
-                    _ => self
-                        .state
-                        .trouble
-                        .wait(self.state.context.settings().reconnect_grace),
+                    0 => self.state.context.grace(),
+                    _ => self.state.trouble.wait(self.state.context.grace()),
                 };
                 self.pause(pause, |_| false).await
             }

@@ -45,11 +45,7 @@ impl Coordinator {
         let ready = wanted(&mut self.state, number, offered);
         let (kind, ready) = choose_kind(&mut self.state, number, ready);
         let ready = openable(&mut self.state, number, kind, ready)?;
-        let ready = self
-            .state
-            .rounds
-            .turns
-            .choose(&self.state.context, number, ready);
+        let ready = (self.state.rounds.turns).choose(&self.state.context, number, ready);
         let roster = certify(&mut self.state, number, ready)?;
         report.parties = roster.members().iter().map(|m| m.name.clone()).collect();
         let aborted = |fault: Fault| Halt::Aborted(fault.kind.to_string());

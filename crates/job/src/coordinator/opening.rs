@@ -51,7 +51,7 @@ impl Coordinator {
     pub(super) async fn collect_nonces(&mut self, number: u64) -> Result<(), Halt> {
         let time = self.state.operator.terms.stage_deadline;
         let deadline = self.state.context.now() + seconds(time);
-        let grace = self.state.context.settings().reconnect_grace;
+        let grace = self.state.context.grace();
         loop {
             let Some(opening) = self.state.phase.opening() else {
                 return Ok(());

@@ -57,9 +57,7 @@ impl State {
             reason: error.to_string(),
         };
         let bytes = serde_json::to_vec(&after).map_err(unwritable)?;
-        let stored = self
-            .context
-            .stored(move |store, job| store.order(job, &bytes, &record));
+        let stored = (self.context).stored(move |store, job| store.order(job, &bytes, &record));
         stored.await.map_err(not_recorded)?;
         let outcome = outcome?;
         let before = self.operator.held();

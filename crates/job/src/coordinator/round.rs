@@ -190,7 +190,7 @@ impl Coordinator {
         let running = self.state.phase.running();
         let time = running.map_or(0.0, |running| running.deadline(waiting.stage));
         let deadline = self.state.context.now() + seconds(time);
-        let grace = self.state.context.settings().reconnect_grace;
+        let grace = self.state.context.grace();
         let number = round.number();
         let began_ms = self.state.context.unix_millis();
         with_running(&mut self.state, |running| {
@@ -207,7 +207,7 @@ impl Coordinator {
             };
             if !overdue.is_empty() {
                 for (seat, lost) in overdue {
-                    let reason = why_lost(&mut self.state, seat, lost.reason());
+                    let reason = why_lost(&self.state, seat, lost.reason());
                     self.state.drop_seat(seat, lost.cause(), &reason);
                 }
                 // Perhaps nobody is missing now.

@@ -20,9 +20,7 @@ pub(super) fn wanted(state: &mut State, number: u64, offered: Phase) -> Vec<Read
     let members = state.members.iter();
     let late = members.filter(|(name, _)| joining.is_open(name) && state.calls.is_called(name));
     for (name, member) in late {
-        state
-            .bans
-            .was_late(name, member.model_sent == Some(version));
+        (state.bans).was_late(name, member.model_sent == Some(version));
     }
     let (least, is_hosted) = (state.context.least_roster(), state.calls.is_hosted);
     let (wanted, out) = state.bans.choose(joining.into_ready(), least, is_hosted);
@@ -132,9 +130,7 @@ pub(super) fn certify(
         if let RosterError::Certificate { error, .. } = &error
             && error.is_of_time()
         {
-            state
-                .certificates
-                .look_at_times(&state.context, &state.members);
+            (state.certificates).look_at_times(&state.context, &state.members);
         }
         warn!(job = %state.context.name, round, party = %culprit, %error, "left out of the roster");
         state.leave_out(round, &culprit, &error.to_string());

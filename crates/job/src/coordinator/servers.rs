@@ -59,9 +59,7 @@ pub(super) fn admit_server(
     };
     info!(job = %state.context.name, server = %link.peer.name, %role, address = %link.peer.address,
         key_exchange = link.peer.traffic.key_exchange(), "server joined");
-    state
-        .rounds
-        .skip_to(&state.context.name, hello.last_round, MAX_AHEAD);
+    (state.rounds).skip_to(&state.context.name, hello.last_round, MAX_AHEAD);
     state.context.say(Effect::Admit(id));
     link.frame(welcome.into());
     let (server, now) = (Member::new(link, hello), state.context.now());
@@ -74,9 +72,7 @@ pub(super) fn admit_server(
     // guard: what-a-server-said-goes-with-its-process
     state.opened.begins_anew(role);
     if let Some(counted) = state.opened.last_counted() {
-        state
-            .members
-            .tell_server(role, over(counted, "it has a result", true).into());
+        (state.members).tell_server(role, over(counted, "it has a result", true).into());
     }
     if state.phase.state() == JobState::Done {
         state.members.tell_server(role, state.job_done().into());
@@ -112,8 +108,6 @@ fn resume_server(state: &mut State, role: ServerRole, hello: &pb::Hello) {
         state.drop_seat(role.into(), LossCause::Restarted, reason);
     }
     if hello.round != 0 {
-        state
-            .members
-            .tell_server(role, over(hello.round, "it is over", false).into());
+        (state.members).tell_server(role, over(hello.round, "it is over", false).into());
     }
 }
