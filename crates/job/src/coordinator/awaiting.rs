@@ -7,7 +7,7 @@ use blindsum_protocol::{KeyName, Tag};
 use tracing::warn;
 
 use super::bans::Out;
-use super::face::{Choice, Input};
+use super::face::Choice;
 use super::gathering::out_of_patience;
 use super::handling::Event;
 use super::offered::ReadyParty;
@@ -97,10 +97,10 @@ impl Coordinator {
                 (false, true) => deadline,
                 (_, false) => self.state.patience,
             };
-            if let Some(input) = self.next_input(Some(until)).await? {
-                self.joining_input(number, input).await;
-                self.state.may_begin()?;
+            if let Some(event) = self.next_event(Some(until)).await? {
+                joining_event(&mut self.state, number, event);
             }
+            self.state.may_begin()?;
         }
     }
 
@@ -145,35 +145,35 @@ impl Coordinator {
                 continue;
             }
             let until = next.map_or(join_until, |next| next.min(join_until));
-            if let Some(input) = self.next_input(Some(until)).await? {
-                self.joining_input(number, input).await;
-                self.state.may_begin()?;
+            if let Some(event) = self.next_event(Some(until)).await? {
+                joining_event(&mut self.state, number, event);
             }
+            self.state.may_begin()?;
         }
     }
+}
 
-    pub(super) async fn joining_input(&mut self, number: u64, input: Input) {
-        match self.state.handle(input).await {
-            Some(Event::Frame {
-                name,
-                frame: Frame::Ready(ready),
-            }) if ready.round == number && self.state.calls.is_called(&name) => {
-                becomes_ready(&mut self.state, name, ready)
-            }
-            Some(Event::Frame {
-                name,
-                frame: Frame::RoundRefused(refusal),
-            }) if refusal.round == number => {
-                let reason = foreign(&refusal.reason);
-                if let Some(joining) = self.state.phase.joining_mut() {
-                    // guard: a-refusal-is-one-line
-                    if joining.refuses(&name, reason.clone()) {
-                        warn!(job = %self.state.context.name, round = number, party = %name, %reason, "round refused");
-                    }
+fn joining_event(state: &mut State, number: u64, event: Event) {
+    match event {
+        Event::Frame {
+            name,
+            frame: Frame::Ready(ready),
+        } if ready.round == number && state.calls.is_called(&name) => {
+            becomes_ready(state, name, ready);
+        }
+        Event::Frame {
+            name,
+            frame: Frame::RoundRefused(refusal),
+        } if refusal.round == number => {
+            let reason = foreign(&refusal.reason);
+            if let Some(joining) = state.phase.joining_mut() {
+                // guard: a-refusal-is-one-line
+                if joining.refuses(&name, reason.clone()) {
+                    warn!(job = %state.context.name, round = number, party = %name, %reason, "round refused");
                 }
             }
-            _ => {}
         }
+        _ => {}
     }
 }
 

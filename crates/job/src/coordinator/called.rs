@@ -8,7 +8,7 @@ use crate::seconds;
 impl Coordinator {
     /// Waits for a call, and runs its round. Between calls nobody loses patience.
     pub(super) async fn run_call(&mut self) -> Result<(), Halt> {
-        while self.state.calls.call.as_ref().is_none() {
+        while self.state.calls.call.is_none() {
             if !self.state.operator.held().is_empty()
                 || self
                     .state
@@ -17,16 +17,7 @@ impl Coordinator {
             {
                 return Ok(());
             }
-            let until = self.state.ended.write_at();
-            if let Some(input) = self.next_input(until).await? {
-                self.state.handle(input).await;
-            }
-            if until.is_some_and(|until| until <= self.state.context.now()) {
-                self.state
-                    .ended
-                    .write_confirmed(&self.state.context)
-                    .await?;
-            }
+            self.idle().await?;
         }
         let halt = self.run_called_rounds().await;
         let Some(call) = self.state.calls.call.take() else {
@@ -52,7 +43,7 @@ impl Coordinator {
     pub(super) async fn run_called_rounds(&mut self) -> Result<(), Halt> {
         loop {
             let now = self.state.context.now();
-            if let Some(call) = self.state.calls.call.as_mut() {
+            if let Some(call) = &mut self.state.calls.call {
                 call.join_until = now + seconds(call.join_within);
                 self.state.patience = call.join_until;
             }
@@ -60,9 +51,7 @@ impl Coordinator {
                 && self.state.context.now() < self.state.patience
             {
                 let until = (self.state.patience).min(self.state.context.now() + LIST_LOOK);
-                if let Some(input) = self.next_input(Some(until)).await? {
-                    self.state.handle(input).await;
-                }
+                self.next_event(Some(until)).await?;
                 self.state.may_begin()?;
             }
             if self.state.certificates.cannot_certify(&self.state.context) {
@@ -75,7 +64,7 @@ impl Coordinator {
             self.first_model().await?;
             match self.run_round().await {
                 Ok(()) if self.state.rounds.after_key_setup => {}
-                Err(Halt::Missed { .. }) if self.state.calls.call.as_ref().is_some() => {}
+                Err(Halt::Missed { .. }) if self.state.calls.call.is_some() => {}
                 ended => return ended,
             }
         }

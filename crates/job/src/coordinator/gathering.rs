@@ -33,10 +33,8 @@ impl Coordinator {
                 });
             }
             let until = (self.state.patience).min(self.state.context.now() + LIST_LOOK);
-            if let Some(input) = self.next_input(Some(until)).await? {
-                self.state.handle(input).await;
-                self.state.may_begin()?;
-            }
+            self.next_event(Some(until)).await?;
+            self.state.may_begin()?;
         }
         Ok(())
     }
@@ -73,10 +71,8 @@ impl Coordinator {
                 .first
                 .asked_until()
                 .unwrap_or(self.state.patience);
-            if let Some(input) = self.next_input(Some(until)).await? {
-                self.state.handle(input).await;
-                self.state.may_begin()?;
-            }
+            self.next_event(Some(until)).await?;
+            self.state.may_begin()?;
         }
         Ok(())
     }
@@ -114,9 +110,7 @@ impl Coordinator {
     /// Until the job drains or is resumed. Nobody loses patience meanwhile.
     pub(super) async fn wait_while_held(&mut self) -> Result<(), Halt> {
         while self.state.operator.is_paused() || self.state.operator.drains() {
-            if let Some(input) = self.next_input(None).await? {
-                self.state.handle(input).await;
-            }
+            self.next_event(None).await?;
         }
         Ok(())
     }
@@ -124,17 +118,7 @@ impl Coordinator {
     /// A job that has failed, or is done, waits until an order lets it go on.
     pub(super) async fn wait_for_reopening(&mut self) -> Result<(), Halt> {
         while self.state.phase.state() != JobState::Running {
-            let until = self.state.ended.write_at();
-            if let Some(input) = self.next_input(until).await? {
-                self.state.handle(input).await;
-            }
-            // Also where there is always another input.
-            if until.is_some_and(|until| until <= self.state.context.now()) {
-                self.state
-                    .ended
-                    .write_confirmed(&self.state.context)
-                    .await?;
-            }
+            self.idle().await?;
         }
         Ok(())
     }

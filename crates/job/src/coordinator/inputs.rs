@@ -5,16 +5,14 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::face::Input;
+use super::handling::Event;
 use super::state::State;
 use super::{Coordinator, Halt};
 use crate::machine::Time;
 
 impl Coordinator {
     /// The next input; none where the deadline comes first. Meanwhile watchers are told how things stand.
-    pub(super) async fn next_input(
-        &mut self,
-        deadline: Option<Time>,
-    ) -> Result<Option<Input>, Halt> {
+    async fn next_input(&mut self, deadline: Option<Time>) -> Result<Option<Input>, Halt> {
         loop {
             let look = Some(self.state.heed_list());
             let joining = self.state.phase.joining();
@@ -33,10 +31,7 @@ impl Coordinator {
         }
     }
 
-    pub(super) async fn input_until(
-        &mut self,
-        deadline: Option<Time>,
-    ) -> Result<Option<Input>, Halt> {
+    async fn input_until(&mut self, deadline: Option<Time>) -> Result<Option<Input>, Halt> {
         if self.stopping || self.state.is_drained() {
             self.stopping = true;
             return Err(Halt::Stop);
@@ -51,6 +46,27 @@ impl Coordinator {
         }
     }
 
+    /// Waits for the next input, and does what every input needs. Gives what concerns the round.
+    pub(super) async fn next_event(&mut self, until: Option<Time>) -> Result<Option<Event>, Halt> {
+        match self.next_input(until).await? {
+            Some(input) => Ok(self.state.handle(input).await),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits for the next input where no round is to begin. Confirmations are written down in time, also where there is
+    /// always another input.
+    pub(super) async fn idle(&mut self) -> Result<(), Halt> {
+        let until = self.state.ended.write_at();
+        self.next_event(until).await?;
+        if until.is_some_and(|until| until <= self.state.context.now()) {
+            (self.state.ended)
+                .write_confirmed(&self.state.context)
+                .await?;
+        }
+        Ok(())
+    }
+
     /// A moment for parties to come back.
     pub(super) async fn pause(
         &mut self,
@@ -59,9 +75,7 @@ impl Coordinator {
     ) -> Result<(), Halt> {
         let until = self.state.context.now() + time;
         while self.state.context.now() < until && !is_over(&mut self.state) {
-            if let Some(input) = self.next_input(Some(until)).await? {
-                self.state.handle(input).await;
-            }
+            self.next_event(Some(until)).await?;
             if self.state.phase.running().is_none() && self.state.may_begin().is_err() {
                 break;
             }

@@ -9,11 +9,11 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_protocol::Numbers;
 use tracing::{info, warn};
 
-use super::face::Input;
 use super::fixed::Opening;
 use super::handling::Event;
 use super::nonces::{nonce_opened, send_fixed, too_late, will_not_open};
 use super::phase::Phase;
+use super::state::State;
 use super::{Coordinator, Halt};
 use crate::pb::party_frame::Frame;
 use crate::{foreign, seconds};
@@ -84,27 +84,27 @@ impl Coordinator {
                 too_late(&mut self.state, time)?;
                 continue;
             }
-            if let Some(input) = self.next_input(Some(until)).await? {
-                self.opening_input(number, input).await;
-                self.state.may_begin()?;
+            if let Some(event) = self.next_event(Some(until)).await? {
+                opening_event(&mut self.state, number, event);
             }
+            self.state.may_begin()?;
         }
     }
+}
 
-    pub(super) async fn opening_input(&mut self, number: u64, input: Input) {
-        match self.state.handle(input).await {
-            Some(Event::Frame {
-                name,
-                frame: Frame::NonceOpening(opened),
-            }) if opened.round == number => nonce_opened(&mut self.state, &name, &opened.nonce),
-            Some(Event::Frame {
-                name,
-                frame: Frame::RoundRefused(refusal),
-            }) if refusal.round == number => {
-                let reason = format!("it refuses the round: {}", foreign(&refusal.reason));
-                will_not_open(&mut self.state, &name, reason);
-            }
-            _ => {}
+fn opening_event(state: &mut State, number: u64, event: Event) {
+    match event {
+        Event::Frame {
+            name,
+            frame: Frame::NonceOpening(opened),
+        } if opened.round == number => nonce_opened(state, &name, &opened.nonce),
+        Event::Frame {
+            name,
+            frame: Frame::RoundRefused(refusal),
+        } if refusal.round == number => {
+            let reason = format!("it refuses the round: {}", foreign(&refusal.reason));
+            will_not_open(state, &name, reason);
         }
+        _ => {}
     }
 }

@@ -218,9 +218,7 @@ impl Coordinator {
                 break;
             }
             let until = next.map_or(deadline, |next| next.min(deadline));
-            if let Some(input) = self.next_input(Some(until)).await?
-                && let Some(event) = self.state.handle(input).await
-            {
+            if let Some(event) = self.next_event(Some(until)).await? {
                 stage = self.round_event(number, stage, event).await?;
             }
         }

@@ -23,7 +23,7 @@ pub(super) struct State {
     pub models: Models,
     pub members: Members,
     pub phase: Phase,
-    /// The latest ones that count, for parties that have not heard their end.
+    /// The latest rounds that count, for parties that have not heard their end.
     pub ended: Ended,
     pub rounds: Rounds,
     /// What operators have ordered.
@@ -62,6 +62,7 @@ impl State {
             context,
         }
     }
+
     /// The round under way, and the connections of those who are in it.
     pub(super) fn delivery(&mut self) -> Option<Delivery<'_>> {
         let (context, members) = (&self.context, &mut self.members);
