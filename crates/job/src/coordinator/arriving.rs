@@ -235,11 +235,7 @@ impl Arrival {
     fn tell_begun_without(&self, state: &State, (round, tag): (u64, Option<Tag>), reason: &str) {
         let name = &self.name;
         if let Some(member) = state.members.get(name) {
-            let offer = pb::RoundOffer {
-                tag: tag.map(|tag| tag.number),
-                about: Tag::about_bytes(tag),
-                ..state.models.offer(round, tag)
-            };
+            let offer = state.models.offer(round, tag);
             member.link.frame(offer.into());
         }
         state.members.tell_dropped(round, name, reason);

@@ -13,6 +13,7 @@ use super::handling::Event;
 use super::offered::ReadyParty;
 use super::state::State;
 use super::{Coordinator, Halt};
+use crate::machine::Time;
 use crate::pb::party_frame::Frame;
 use crate::{foreign, pb, seconds};
 
@@ -23,85 +24,16 @@ impl Coordinator {
     /// Until everybody is ready, or the deadline has passed and enough are. The job gives up where
     /// not enough can be, or where it takes too long.
     pub(super) async fn collect_ready(&mut self, number: u64) -> Result<(), Halt> {
-        let (least, most) = (
-            self.state.context.least_roster(),
-            self.state.context.spec().parties as usize,
-        );
-        let deadline = self.state.context.now() + seconds(self.state.operator.terms.join_deadline);
-        let grace = self.state.context.grace();
-        loop {
-            let now = self.state.context.now();
-            let Some(joining) = self.state.phase.joining() else {
-                return Ok(());
-            };
-            // Where there are not enough without them, those that should sit out take part.
-            let sits_out = |name: &&Arc<str>| self.state.bans.sits_out(name).is_some();
-            let out = joining.names().filter(sits_out).count();
-            let is_lossy =
-                |name: &&Arc<str>| sits_out(name) && self.state.bans.why_out(name) == Out::Lossy;
-            let lossy = joining.names().filter(is_lossy).count();
-            let all = joining.count();
-            let ready = match now >= deadline {
-                true => all,
-                false => all - out,
-            };
-            // Nothing begins without the other servers and the root, which may have gone since the round was offered.
-            let root = self.state.context.spec().root();
-            let has_needed = self.state.members.has_needed(self.state.context.job())
-                && root.is_none_or(|root| joining.has(root));
-            // A choice is one of all that are here.
-            let is_full = ready >= most && self.state.context.settings().choice == Choice::First;
-            if has_needed && (is_full || (ready >= least && now >= deadline)) {
-                return Ok(());
-            }
-            let refused = joining.refused().count();
-            if refused > 0 && self.state.members.len() - refused < least && now >= deadline {
-                let reasons = joining.refusals();
-                return Err(Halt::Aborted(format!("refused by parties: {reasons}")));
-            }
-            if now >= self.state.patience {
-                return Err(match ready < least || has_needed {
-                    true => out_of_patience(&self.state, "ready", ready),
-                    false => Halt::Ended(self.state.members.lacks_needed(self.state.context.job())),
-                });
-            }
-            // Once parties have met, whoever is there is whom to wait for; somebody who has just
-            // gone gets the time to come back, and after a restart everybody does.
-            let settled = match self.state.rounds.done_here {
-                0 => self.state.members.changed() + COMING_BACK,
-                _ => self.state.members.changed() + grace,
-            };
-            // Who waits for a model that nobody can seal who is ready cannot become ready, once everybody else is; but
-            // for who has just refused one, whose word that it is ready without is on its way.
-            let in_vain = |name: &str| {
-                self.state
-                    .models
-                    .sealed
-                    .waits_in_vain(name, joining.holders())
-            };
-            let away = |name: &&Arc<str>| {
-                joining.is_open(name) && (self.state.bans.is_slow(name) || in_vain(name))
-            };
-            let away = self.state.members.names().filter(away).count();
-            // Those with which rounds were lost are in where it takes them, and nobody else is here to be waited for.
-            let enough = ready >= least || all - out + lossy >= least;
-            let everybody = enough && all + refused + away == self.state.members.len();
-            // guard: campaign-no-waiting-for-the-absent
-            let complete = everybody && self.state.rounds.met;
-            if has_needed && complete && now >= settled {
-                return Ok(());
-            }
-            let until = match (complete, now < deadline) {
-                _ if !has_needed => self.state.patience,
-                (true, true) => settled.min(deadline),
-                (false, true) => deadline,
-                (_, false) => self.state.patience,
-            };
+        let (context, terms) = (&self.state.context, self.state.operator.terms);
+        let deadline = context.now() + seconds(terms.join_deadline);
+        let grace = context.grace();
+        while let Some(until) = waits_until(&self.state, deadline, grace)? {
             if let Some(event) = self.next_event(Some(until)).await? {
                 joining_event(&mut self.state, number, event);
             }
             self.state.may_begin()?;
         }
+        Ok(())
     }
 
     /// Until everybody who was called is ready, or is not waited for.
@@ -151,6 +83,73 @@ impl Coordinator {
             self.state.may_begin()?;
         }
     }
+}
+
+/// Until when the round that is offered waits for further parties; `None` where it begins. The job gives up where not
+/// enough can be ready, or where it takes too long.
+fn waits_until(state: &State, deadline: Time, grace: Duration) -> Result<Option<Time>, Halt> {
+    let (context, now) = (&state.context, state.context.now());
+    let (least, most) = (context.least_roster(), context.spec().parties as usize);
+    let Some(joining) = state.phase.joining() else {
+        return Ok(None);
+    };
+    // Where there are not enough without them, those that should sit out take part.
+    let sits_out = |name: &&Arc<str>| state.bans.sits_out(name).is_some();
+    let out = joining.names().filter(sits_out).count();
+    let is_lossy = |name: &&Arc<str>| sits_out(name) && state.bans.why_out(name) == Out::Lossy;
+    let lossy = joining.names().filter(is_lossy).count();
+    let all = joining.count();
+    let ready = match now >= deadline {
+        true => all,
+        false => all - out,
+    };
+    // Nothing begins without the other servers and the root, which may have gone since the round was offered.
+    let root = context.spec().root();
+    let has_needed =
+        state.members.has_needed(context.job()) && root.is_none_or(|root| joining.has(root));
+    // A choice is one of all that are here.
+    let is_full = ready >= most && context.settings().choice == Choice::First;
+    if has_needed && (is_full || (ready >= least && now >= deadline)) {
+        return Ok(None);
+    }
+    let refused = joining.refused().count();
+    if refused > 0 && state.members.len() - refused < least && now >= deadline {
+        let reasons = joining.refusals();
+        return Err(Halt::Aborted(format!("refused by parties: {reasons}")));
+    }
+    if now >= state.patience {
+        return Err(match ready < least || has_needed {
+            true => out_of_patience(state, "ready", ready),
+            false => Halt::Ended(state.members.lacks_needed(context.job())),
+        });
+    }
+    // Once parties have met, whoever is there is whom to wait for; somebody who has just
+    // gone gets the time to come back, and after a restart everybody does.
+    let settled = match state.rounds.done_here {
+        0 => state.members.changed() + COMING_BACK,
+        _ => state.members.changed() + grace,
+    };
+    // Who waits for a model that nobody can seal who is ready cannot become ready, once everybody else is; but
+    // for who has just refused one, whose word that it is ready without is on its way.
+    let sealed = &state.models.sealed;
+    let in_vain = |name: &str| sealed.waits_in_vain(name, joining.holders());
+    let away =
+        |name: &&Arc<str>| joining.is_open(name) && (state.bans.is_slow(name) || in_vain(name));
+    let away = state.members.names().filter(away).count();
+    // Those with which rounds were lost are in where it takes them, and nobody else is here to be waited for.
+    let enough = ready >= least || all - out + lossy >= least;
+    let everybody = enough && all + refused + away == state.members.len();
+    // guard: campaign-no-waiting-for-the-absent
+    let complete = everybody && state.rounds.met;
+    if has_needed && complete && now >= settled {
+        return Ok(None);
+    }
+    Ok(Some(match (complete, now < deadline) {
+        _ if !has_needed => state.patience,
+        (true, true) => settled.min(deadline),
+        (false, true) => deadline,
+        (_, false) => state.patience,
+    }))
 }
 
 fn joining_event(state: &mut State, number: u64, event: Event) {

@@ -12,6 +12,7 @@ use super::faults::found_out;
 use super::finished::finish;
 use super::phase::Phase;
 use super::state::State;
+use super::trouble::WAITS;
 use super::{Coordinator, Halt};
 use crate::Model;
 use crate::pb;
@@ -53,22 +54,19 @@ impl Coordinator {
             Some(learnt) => Some(self.keep_result(round.number(), learnt).await?),
             None => None,
         };
+        let state = &mut self.state;
         for member in round.roster().members() {
-            self.state
+            state
                 .members
-                .settle(&member.name, self.state.phase.running_mut());
-            self.state.bans.kept(&member.name);
+                .settle(&member.name, state.phase.running_mut());
+            state.bans.kept(&member.name);
         }
-        found_out(&mut self.state, round.number(), &finished.outcome.faults).await;
-        count_down(
-            &self.state.context,
-            self.state.phase.running_mut(),
-            &messages,
-        );
-        let Some(running) = self.state.phase.running_mut() else {
+        found_out(state, round.number(), &finished.outcome.faults).await;
+        count_down(&state.context, state.phase.running_mut(), &messages);
+        let Some(running) = state.phase.running_mut() else {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
-        running.finished(&finished, self.state.context.unix_millis());
+        running.finished(&finished, state.context.unix_millis());
         let mut report = running.report.clone();
         let survivors = match round.kind() {
             RoundKind::KeySetup => BTreeMap::new(),
@@ -89,38 +87,35 @@ impl Coordinator {
             },
             survivors,
         };
-        report.best = self
-            .state
-            .rounds
-            .best_after(self.state.context.spec(), &report);
+        report.best = state.rounds.best_after(state.context.spec(), &report);
         // guard: a-round-is-recorded-before-it-is-told
-        record(&self.state, &report, &finished.model, &ending).await?;
-        self.state.rounds.best.clone_from(&report.best);
-        self.state.models.set(finished.model, finished.bytes);
-        self.state.rounds.done += u64::from(round.kind() == RoundKind::Sum);
-        self.state.rounds.done_here += 1;
-        self.state.context.count(|totals| totals.done(&report));
+        record(state, &report, &finished.model, &ending).await?;
+        state.rounds.best.clone_from(&report.best);
+        state.models.set(finished.model, finished.bytes);
+        state.rounds.done += u64::from(round.kind() == RoundKind::Sum);
+        state.rounds.done_here += 1;
+        state.context.count(|totals| totals.done(&report));
         let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
         let addressed = addressed.collect();
-        if let Phase::Running(running) = self.state.phase.take() {
-            let (context, members) = (&self.state.context, &self.state.members);
-            (self.state.ended).tell_end(context, members, &running, ending, &addressed);
+        if let Phase::Running(running) = state.phase.take() {
+            let (context, members) = (&state.context, &state.members);
+            (state.ended).tell_end(context, members, &running, ending, &addressed);
         }
         if round.kind() == RoundKind::Sum {
-            self.state
+            state
                 .opened
-                .result_counts(&self.state.context, round.number())
+                .result_counts(&state.context, round.number())
                 .await;
         }
-        self.state
+        state
             .members
             .end_for_servers(round.number(), "it has a result", true);
-        info!(job = %self.state.context.name, round = round.number(), survivors = report.survivors.len(),
-            parties = report.parties.len(), model = self.state.models.current.version(),
+        info!(job = %state.context.name, round = round.number(), survivors = report.survivors.len(),
+            parties = report.parties.len(), model = state.models.current.version(),
             ms = (report.seconds * 1000.0) as u64, "round done");
-        let version = self.state.models.current.version();
-        self.state.calls.has_sum(&report, mean, learnt, version);
-        self.state.publish(Some(report));
+        let version = state.models.current.version();
+        state.calls.has_sum(&report, mean, learnt, version);
+        state.publish(Some(report));
         Ok(())
     }
 
@@ -158,50 +153,47 @@ impl Coordinator {
             self.pause(pause, |_| false).await?;
         }
     }
+}
 
-    /// The round ends without a result: it is recorded, and everybody is told.
-    pub(super) async fn abort(
-        &mut self,
-        mut report: RoundReport,
-        reason: &str,
-    ) -> Result<(), Halt> {
-        let number = report.number;
-        log_aborted(&self.state, number, reason);
-        for name in report.parties.clone() {
-            self.state
-                .members
-                .settle(&name, self.state.phase.running_mut());
-        }
-        if let Phase::Running(running) = self.state.phase.take() {
-            self.state.bans.left(&running.gone());
-            report.wire = running.report.wire;
-        }
-        report.state = RoundState::Aborted;
-        report.reason = reason.into();
-        report.seconds = report.elapsed(self.state.context.unix_millis());
-        self.state.calls.has_none(&report);
-        for (_, member) in self
-            .state
-            .members
-            .iter()
-            .filter(|(name, _)| self.state.calls.is_called(name))
-        {
-            let frame = pb::RoundAborted {
-                round: number,
-                only_you: false,
-                reason: reason.into(),
-                counted: false,
-                unknown: false,
-            };
-            member.link.frame(frame.into());
-        }
-        self.state.members.end_for_servers(number, reason, false);
-        self.state.publish(Some(report.clone()));
-        self.state
-            .context
-            .stored(move |store, job| store.end_round(job, &report, None, None))
-            .await
+/// The round ends without a result: it is recorded, and everybody is told.
+pub(super) async fn abort(
+    state: &mut State,
+    mut report: RoundReport,
+    reason: &str,
+) -> Result<(), Halt> {
+    let number = report.number;
+    log_aborted(state, number, reason);
+    for name in report.parties.clone() {
+        state.members.settle(&name, state.phase.running_mut());
     }
+    if let Phase::Running(running) = state.phase.take() {
+        state.bans.left(&running.gone());
+        report.wire = running.report.wire;
+    }
+    report.state = RoundState::Aborted;
+    report.reason = reason.into();
+    report.seconds = report.elapsed(state.context.unix_millis());
+    state.calls.has_none(&report);
+    for (_, member) in state
+        .members
+        .iter()
+        .filter(|(name, _)| state.calls.is_called(name))
+    {
+        let frame = pb::RoundAborted {
+            round: number,
+            only_you: false,
+            reason: reason.into(),
+            counted: false,
+            unknown: false,
+        };
+        member.link.frame(frame.into());
+    }
+    state.members.end_for_servers(number, reason, false);
+    state.publish(Some(report.clone()));
+    state
+        .context
+        .stored(move |store, job| store.end_round(job, &report, None, None))
+        .await
 }
 
 /// Writes down that the round counts, with all that follows from it, before anybody is told.
@@ -242,7 +234,11 @@ pub(super) fn why_aborted(state: &State, number: u64, halt: &Halt) -> String {
 fn log_aborted(state: &State, number: u64, reason: &str) {
     let is_held = state.operator.drains() || state.may_begin().is_err();
     match is_held && state.phase.running().is_none() {
-        true => info!(job = %state.context.name, round = number, %reason, "offer taken back"),
-        false => warn!(job = %state.context.name, round = number, %reason, "round aborted"),
+        true => {
+            info!(target: WAITS, job = %state.context.name, round = number, %reason, "offer taken back");
+        }
+        false => {
+            warn!(target: WAITS, job = %state.context.name, round = number, %reason, "round aborted");
+        }
     }
 }

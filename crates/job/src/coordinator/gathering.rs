@@ -45,7 +45,7 @@ impl Coordinator {
             self.state.models.first.heed_giver(&self.state.context);
             self.state.models.first.record(&self.state.context).await?;
             if let Some((name, bytes)) = self.state.models.first.given.take() {
-                self.take_first(name, bytes).await?;
+                take_first(&mut self.state, name, bytes).await?;
                 continue;
             }
             if !self.state.models.first.is_asked() {
@@ -77,36 +77,6 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Checks what a party gave, and begins with it.
-    pub(super) async fn take_first(&mut self, name: Arc<str>, bytes: Bytes) -> Result<(), Halt> {
-        let job = self.state.context.job().clone();
-        let read = move || {
-            let model = Model::first_from_bytes(&job, &bytes)?;
-            let bytes = model.to_bytes();
-            Ok::<_, String>((model, bytes))
-        };
-        let (model, bytes) = match self.state.context.hand.work(read).await? {
-            Ok(read) => read,
-            Err(reason) => {
-                let reason = (self.state.models.first).refused(&self.state.context, &name, &reason);
-                self.state.refuse(&name, &reason);
-                return Ok(());
-            }
-        };
-        let (first, from, hash) = (model.clone(), name.clone(), hex(model.hash()));
-        let detail = format!("{name} gave version 0, {hash}");
-        let store = move |store: &dyn Store, job: &str| {
-            store.first_model(job, &first, &from)?;
-            store.event(job, 0, EVENT, &detail)
-        };
-        self.state.context.stored(store).await?;
-        info!(job = %self.state.context.name, party = %name, %hash, "the first model is from this party");
-        self.state.models.first = FirstModel::stored(name.to_string());
-        self.state.models.set(model, bytes);
-        self.state.publish(None);
-        Ok(())
-    }
-
     /// Until the job drains or is resumed. Nobody loses patience meanwhile.
     pub(super) async fn wait_while_held(&mut self) -> Result<(), Halt> {
         while self.state.operator.is_paused() || self.state.operator.drains() {
@@ -122,6 +92,36 @@ impl Coordinator {
         }
         Ok(())
     }
+}
+
+/// Checks what a party gave, and begins with it.
+async fn take_first(state: &mut State, name: Arc<str>, bytes: Bytes) -> Result<(), Halt> {
+    let job = state.context.job().clone();
+    let read = move || {
+        let model = Model::first_from_bytes(&job, &bytes)?;
+        let bytes = model.to_bytes();
+        Ok::<_, String>((model, bytes))
+    };
+    let (model, bytes) = match state.context.hand.work(read).await? {
+        Ok(read) => read,
+        Err(reason) => {
+            let reason = (state.models.first).refused(&state.context, &name, &reason);
+            state.refuse(&name, &reason);
+            return Ok(());
+        }
+    };
+    let (first, from, hash) = (model.clone(), name.clone(), hex(model.hash()));
+    let detail = format!("{name} gave version 0, {hash}");
+    let store = move |store: &dyn Store, job: &str| {
+        store.first_model(job, &first, &from)?;
+        store.event(job, 0, EVENT, &detail)
+    };
+    state.context.stored(store).await?;
+    info!(job = %state.context.name, party = %name, %hash, "the first model is from this party");
+    state.models.first = FirstModel::stored(name.to_string());
+    state.models.set(model, bytes);
+    state.publish(None);
+    Ok(())
 }
 
 pub(super) fn out_of_patience(state: &State, what: &str, have: usize) -> Halt {

@@ -7,6 +7,7 @@ use tracing::warn;
 use super::face::Input;
 use super::handling::Event;
 use super::state::State;
+use super::trouble::WAITS;
 use super::{Coordinator, Halt};
 use crate::machine::Time;
 
@@ -96,7 +97,7 @@ impl Coordinator {
         let at_ms = now_ms.saturating_add(pause.as_millis() as u64);
         let what = "the next round begins at the earliest";
         self.state.trouble.waits(whom.to_owned(), what, at_ms);
-        warn!(job = %self.state.context.name, "{}", self.state.trouble.blocked(now_ms));
+        warn!(target: WAITS, job = %self.state.context.name, "{}", self.state.trouble.blocked(now_ms));
         self.state.publish(None);
         self.pause(pause, is_over).await
     }

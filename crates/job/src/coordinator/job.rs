@@ -53,7 +53,7 @@ impl Coordinator {
             JobError::JobFailed { .. } => JobState::Failed,
             _ => JobState::Stopped,
         };
-        self.fail(state, error.to_string()).await;
+        fail(&mut self.state, state, error.to_string()).await;
         Err(error)
     }
 
@@ -67,7 +67,7 @@ impl Coordinator {
                 .rounds
                 .are_over(&self.state.operator, self.state.context.spec())
             {
-                let served = match self.finish().await {
+                let served = match finish(&mut self.state).await {
                     Ok(()) => self.wait_for_reopening().await,
                     Err(halt) => Err(halt),
                 };
@@ -103,53 +103,6 @@ impl Coordinator {
                 return halt;
             }
         }
-    }
-
-    /// All rounds are done, or a metric has ended the job: everybody is told.
-    pub(super) async fn finish(&mut self) -> Result<(), Halt> {
-        let (rounds, model) = (self.state.rounds.done, self.state.models.current.version());
-        let early = (!self.state.operator.is_over(rounds))
-            .then(|| self.state.rounds.ended_by_metric(self.state.context.spec()));
-        let reason = early.flatten().unwrap_or_default();
-        match reason.is_empty() {
-            true => info!(job = %self.state.context.name, rounds, model, "job done"),
-            false => {
-                info!(job = %self.state.context.name, rounds, model, %reason, "job done early")
-            }
-        }
-        let told = reason.clone();
-        self.state
-            .context
-            .stored(move |store, job| store.set_job_state(job, JobState::Done, &told))
-            .await?;
-        let state = JobState::Done;
-        self.state.phase = Phase::Finished(End { state, reason });
-        self.state
-            .members
-            .tell_everybody(&self.state.job_done().into());
-        self.state.publish(None);
-        Ok(())
-    }
-
-    pub(super) async fn fail(&mut self, state: JobState, reason: String) {
-        if state == JobState::Failed {
-            let told = reason.clone();
-            let stored = self
-                .state
-                .context
-                .stored(move |store, job| store.set_job_state(job, JobState::Failed, &told));
-            if let Err(halt) = stored.await {
-                self.state
-                    .context
-                    .not_stored("the job's end could not be stored", halt);
-            }
-        }
-        self.state.phase = Phase::Finished(End { state, reason });
-        let last = self.state.job_failed();
-        for member in self.state.members.dismiss() {
-            member.link.close(last.clone());
-        }
-        self.state.publish(None);
     }
 
     /// What becomes of the job after a round without a result; an error where it ends.
@@ -198,6 +151,51 @@ impl Coordinator {
         self.state.publish(None);
         self.pause(pause, |_| false).await
     }
+}
+
+/// All rounds are done, or a metric has ended the job: everybody is told.
+async fn finish(state: &mut State) -> Result<(), Halt> {
+    let (rounds, model) = (state.rounds.done, state.models.current.version());
+    let early = (!state.operator.is_over(rounds))
+        .then(|| state.rounds.ended_by_metric(state.context.spec()));
+    let reason = early.flatten().unwrap_or_default();
+    match reason.is_empty() {
+        true => info!(job = %state.context.name, rounds, model, "job done"),
+        false => {
+            info!(job = %state.context.name, rounds, model, %reason, "job done early")
+        }
+    }
+    let told = reason.clone();
+    state
+        .context
+        .stored(move |store, job| store.set_job_state(job, JobState::Done, &told))
+        .await?;
+    let end = JobState::Done;
+    state.phase = Phase::Finished(End { state: end, reason });
+    state.members.tell_everybody(&state.job_done().into());
+    state.publish(None);
+    Ok(())
+}
+
+/// The job has failed, or the coordinator cannot go on: everybody is sent away.
+async fn fail(state: &mut State, end: JobState, reason: String) {
+    if end == JobState::Failed {
+        let told = reason.clone();
+        let stored = state
+            .context
+            .stored(move |store, job| store.set_job_state(job, JobState::Failed, &told));
+        if let Err(halt) = stored.await {
+            state
+                .context
+                .not_stored("the job's end could not be stored", halt);
+        }
+    }
+    state.phase = Phase::Finished(End { state: end, reason });
+    let last = state.job_failed();
+    for member in state.members.dismiss() {
+        member.link.close(last.clone());
+    }
+    state.publish(None);
 }
 
 /// Whether there are parties enough for a round without those with which the latest one was lost.

@@ -7,7 +7,7 @@ use blindsum_protocol::{Closed, Excuse, Message, Receipt, Round, RoundKind, Seat
 use tracing::{debug, info};
 
 use super::collecting::Collecting;
-use super::concluding::why_aborted;
+use super::concluding::{abort, why_aborted};
 use super::context::Context;
 use super::counting::{count_abort, count_down};
 use super::departed::{refusal_cause, refused_because};
@@ -42,7 +42,7 @@ impl Coordinator {
             Ok(round) => {
                 report.key_setup = round.kind() == RoundKind::KeySetup;
                 self.state.rounds.after_key_setup = report.key_setup;
-                self.start_round(round.clone(), report.clone());
+                start_round(&mut self.state, round.clone(), report.clone());
                 let result = match write_began(&self.state).await {
                     Ok(()) => self.run_stages(round).await,
                     Err(halt) => Err(halt),
@@ -73,48 +73,18 @@ impl Coordinator {
                 let reason = error.for_others();
                 let halt = Halt::Broken(error);
                 count_abort(&self.state.context, &self.state.certificates, &halt);
-                let _ = self.abort(report, &reason).await;
+                let _ = abort(&mut self.state, report, &reason).await;
                 return Err(halt);
             }
             Err(halt) => {
                 count_abort(&self.state.context, &self.state.certificates, &halt);
-                self.abort(report, &why_aborted(&self.state, number, &halt))
-                    .await?;
+                let reason = why_aborted(&self.state, number, &halt);
+                abort(&mut self.state, report, &reason).await?;
                 Err(halt)
             }
         };
         self.state.bans.store(&self.state.context).await;
         result
-    }
-
-    /// The round has its roster: everybody in it is told.
-    pub(super) fn start_round(&mut self, round: Arc<Round>, mut report: RoundReport) {
-        report.state = RoundState::Running;
-        self.state.rounds.met = true;
-        info!(job = %self.state.context.name, round = round.number(), parties = round.parties(),
-            "round started");
-        let members = round.roster().members().iter();
-        let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
-        self.state.trouble.begun();
-        if round.kind() == RoundKind::Sum {
-            self.state.bans.take_part(names.iter().cloned());
-        }
-        for name in &names {
-            self.state.members.settle(name, None);
-        }
-        let running = Running::new(
-            round.clone(),
-            self.state.models.current.name(),
-            report,
-            self.state.operator.terms,
-        );
-        self.state.phase = Phase::Running(Box::new(running));
-        // Who was still waited for while the round was offered is no news any more.
-        self.state.publish(self.state.phase.report());
-        open_gate(&self.state, &round, 0);
-        if let Some(mut delivery) = self.state.delivery() {
-            delivery.start_all();
-        }
     }
 
     pub(super) async fn run_stages(&mut self, round: Arc<Round>) -> Result<(), Halt> {
@@ -214,12 +184,12 @@ impl Coordinator {
                 continue;
             }
             if self.state.context.now() >= deadline {
-                self.stage_is_over(round, waiting.stage, waiting.name, time)?;
+                stage_is_over(&mut self.state, round, waiting.stage, waiting.name, time)?;
                 break;
             }
             let until = next.map_or(deadline, |next| next.min(deadline));
             if let Some(event) = self.next_event(Some(until)).await? {
-                stage = self.round_event(number, stage, event).await?;
+                stage = round_event(&mut self.state, number, stage, event).await?;
             }
         }
         let elapsed = self.state.context.now() - begun;
@@ -236,131 +206,153 @@ impl Coordinator {
         info!(job = %self.state.context.name, round = number, stage = waiting.name, ms, "stage ended");
         Ok(stage)
     }
+}
 
-    /// The deadline has passed: who has not answered is out of the round. Where that is a server, or parties upload to servers and
-    /// too few do, the round is, and nobody says that parties are to blame.
-    pub(super) fn stage_is_over(
-        &mut self,
-        round: &Round,
-        stage: u8,
-        name: &str,
-        time: f64,
-    ) -> Result<(), Halt> {
-        let uploads = round.servers().any(|role| role.place().is_some())
-            && round.plan().answer(stage).is_some_and(|step| step.input);
-        if let Some(running) = self.state.phase.running().filter(|_| uploads)
-            && let (have, need) = running.answers()
-            && have < need
-        {
-            let reason = format!(
-                "only {have} of the {need} uploads that the round needs came within {time} s: a party answers once the \
-                 other servers have its upload, so one of these may not answer"
-            );
-            let number = round.number();
-            let whom = format!("waiting for the other servers, without uploads in round {number}");
-            return Err(Halt::Waits { whom, reason });
-        }
-        let reason = format!("no answer to stage {name} within {time} s");
-        let silent = self.state.phase.running().map(Running::silent);
-        for seat in silent.unwrap_or_default() {
-            // guard: lost-parties-are-dropped
-            self.state.drop_seat(seat, LossCause::Deadline, &reason);
-        }
-        needs_servers(self.state.phase.running())
+/// The round has its roster: everybody in it is told.
+fn start_round(state: &mut State, round: Arc<Round>, mut report: RoundReport) {
+    report.state = RoundState::Running;
+    state.rounds.met = true;
+    info!(job = %state.context.name, round = round.number(), parties = round.parties(),
+        "round started");
+    let members = round.roster().members().iter();
+    let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
+    state.trouble.begun();
+    if round.kind() == RoundKind::Sum {
+        state.bans.take_part(names.iter().cloned());
     }
+    for name in &names {
+        state.members.settle(name, None);
+    }
+    let running = Running::new(
+        round.clone(),
+        state.models.current.name(),
+        report,
+        state.operator.terms,
+    );
+    state.phase = Phase::Running(Box::new(running));
+    // Who was still waited for while the round was offered is no news any more.
+    state.publish(state.phase.report());
+    open_gate(state, &round, 0);
+    if let Some(mut delivery) = state.delivery() {
+        delivery.start_all();
+    }
+}
 
-    pub(super) async fn round_event(
-        &mut self,
-        number: u64,
-        stage: Collecting,
-        event: Event,
-    ) -> Result<Collecting, Halt> {
-        match event {
-            Event::Answer {
-                seat,
-                round,
-                message,
-                hold,
-            } if round == number => {
-                let stage = self.take(number, stage, seat, message).await;
-                drop(hold);
-                stage
-            }
-            Event::Frame {
-                name,
-                frame: Frame::RoundRefused(refusal),
-            } if refusal.round == number => {
-                let party = self
-                    .state
-                    .phase
-                    .running()
-                    .and_then(|running| running.id(&name));
-                if let Some(party) = party {
-                    let reason = refused_because(&refusal);
-                    let cause = refusal_cause(&refusal);
-                    if let (true, Some(running)) =
-                        (cause.is_sitting_out(), self.state.phase.running_mut())
-                    {
-                        running.gives_no_update(&name);
-                    }
-                    accuse(&mut self.state, number, &name, &refusal).await;
-                    if let Some(mut delivery) = self.state.delivery() {
-                        delivery.leave_round(party, cause, &reason);
-                    }
+/// The deadline has passed: who has not answered is out of the round. Where that is a server, or parties upload to servers and
+/// too few do, the round is, and nobody says that parties are to blame.
+fn stage_is_over(
+    state: &mut State,
+    round: &Round,
+    stage: u8,
+    name: &str,
+    time: f64,
+) -> Result<(), Halt> {
+    let uploads = round.servers().any(|role| role.place().is_some())
+        && round.plan().answer(stage).is_some_and(|step| step.input);
+    if let Some(running) = state.phase.running().filter(|_| uploads)
+        && let (have, need) = running.answers()
+        && have < need
+    {
+        let reason = format!(
+            "only {have} of the {need} uploads that the round needs came within {time} s: a party answers once the \
+             other servers have its upload, so one of these may not answer"
+        );
+        let number = round.number();
+        let whom = format!("waiting for the other servers, without uploads in round {number}");
+        return Err(Halt::Waits { whom, reason });
+    }
+    let reason = format!("no answer to stage {name} within {time} s");
+    let silent = state.phase.running().map(Running::silent);
+    for seat in silent.unwrap_or_default() {
+        // guard: lost-parties-are-dropped
+        state.drop_seat(seat, LossCause::Deadline, &reason);
+    }
+    needs_servers(state.phase.running())
+}
+
+async fn round_event(
+    state: &mut State,
+    number: u64,
+    stage: Collecting,
+    event: Event,
+) -> Result<Collecting, Halt> {
+    match event {
+        Event::Answer {
+            seat,
+            round,
+            message,
+            hold,
+        } if round == number => {
+            let stage = take(state, number, stage, seat, message).await;
+            drop(hold);
+            stage
+        }
+        Event::Frame {
+            name,
+            frame: Frame::RoundRefused(refusal),
+        } if refusal.round == number => {
+            let party = state.phase.running().and_then(|running| running.id(&name));
+            if let Some(party) = party {
+                let reason = refused_because(&refusal);
+                let cause = refusal_cause(&refusal);
+                if let (true, Some(running)) = (cause.is_sitting_out(), state.phase.running_mut()) {
+                    running.gives_no_update(&name);
                 }
-                Ok(stage)
+                accuse(state, number, &name, &refusal).await;
+                if let Some(mut delivery) = state.delivery() {
+                    delivery.leave_round(party, cause, &reason);
+                }
             }
-            Event::Letter {
-                from,
-                round,
-                letter,
-            } if round == number => hear(&mut self.state, number, stage, from, letter).await,
-            // guard: campaign-lost-lines-end-the-round
-            Event::LineLost { to, reason } if stage.server.is_computing() => {
-                let to = server_name(to);
-                let whom =
-                    format!("waiting for {to}, the line to which was lost in round {number}");
-                let reason =
-                    format!("the line to {to} was lost while the servers computed: {reason}");
-                Err(Halt::Waits { whom, reason })
-            }
-            Event::Unreadable { round, reason } if round == number => Err(Halt::Aborted(reason)),
-            _ => Ok(stage),
+            Ok(stage)
         }
+        Event::Letter {
+            from,
+            round,
+            letter,
+        } if round == number => hear(state, number, stage, from, letter).await,
+        // guard: campaign-lost-lines-end-the-round
+        Event::LineLost { to, reason } if stage.server.is_computing() => {
+            let to = server_name(to);
+            let whom = format!("waiting for {to}, the line to which was lost in round {number}");
+            let reason = format!("the line to {to} was lost while the servers computed: {reason}");
+            Err(Halt::Waits { whom, reason })
+        }
+        Event::Unreadable { round, reason } if round == number => Err(Halt::Aborted(reason)),
+        _ => Ok(stage),
     }
+}
 
-    /// Folds one answer in.
-    pub(super) async fn take(
-        &mut self,
-        number: u64,
-        mut stage: Collecting,
-        seat: Seat,
-        message: Message,
-    ) -> Result<Collecting, Halt> {
-        let Some(running) = self.state.phase.running().filter(|r| !r.is_gone(seat)) else {
-            return Ok(stage);
-        };
-        let (name, bytes) = (running.label(seat), message.len());
-        let taken = self.state.context.hand.work(move || {
-            let receipt = stage.receive(seat, message);
-            (stage, receipt)
-        });
-        let (mut stage, receipt) = taken.await?;
-        say_notices(&self.state.context, number, &mut stage.server);
-        match receipt.map_err(|e| Halt::Aborted(e.to_string()))? {
-            Ok(Receipt::Taken) => {
-                debug!(job = %self.state.context.name, round = number, from = %name, bytes, "answer taken");
-                with_running(&mut self.state, |running| running.answered(seat, bytes));
-                self.state
-                    .context
-                    .count(|totals| totals.message_bytes.0 += bytes as u64);
-                self.state.context.news();
-            }
-            Ok(Receipt::Repeated) => {}
-            Err(fault) => refuse_answer(&mut self.state, number, seat, &name, &fault).await,
+/// Folds one answer in.
+async fn take(
+    state: &mut State,
+    number: u64,
+    mut stage: Collecting,
+    seat: Seat,
+    message: Message,
+) -> Result<Collecting, Halt> {
+    let Some(running) = state.phase.running().filter(|r| !r.is_gone(seat)) else {
+        return Ok(stage);
+    };
+    let (name, bytes) = (running.label(seat), message.len());
+    let taken = state.context.hand.work(move || {
+        let receipt = stage.receive(seat, message);
+        (stage, receipt)
+    });
+    let (mut stage, receipt) = taken.await?;
+    say_notices(&state.context, number, &mut stage.server);
+    match receipt.map_err(|e| Halt::Aborted(e.to_string()))? {
+        Ok(Receipt::Taken) => {
+            debug!(job = %state.context.name, round = number, from = %name, bytes, "answer taken");
+            with_running(state, |running| running.answered(seat, bytes));
+            state
+                .context
+                .count(|totals| totals.message_bytes.0 += bytes as u64);
+            state.context.news();
         }
-        Ok(stage)
+        Ok(Receipt::Repeated) => {}
+        Err(fault) => refuse_answer(state, number, seat, &name, &fault).await,
     }
+    Ok(stage)
 }
 
 /// Lets the answers of a stage in.

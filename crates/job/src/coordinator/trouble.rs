@@ -15,6 +15,10 @@ use super::Halt;
 use super::bans::Bans;
 use super::running::Running;
 
+/// The target of log lines for whom a job waits, and of rounds without a result. A program that tells this itself leaves
+/// them out by this name, wherever they are written.
+pub(super) const WAITS: &str = "blindsum_job::waits";
+
 /// The longest pause between two rounds.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
