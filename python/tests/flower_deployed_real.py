@@ -161,23 +161,17 @@ def accuracy(text):
 
 def accuracy_of(task, rate, cohorts):
     """The accuracy after rounds of FedAvg, each of some of the nodes, as the app trains them."""
-    return followed(task, rate, cohorts)[0]
-
-
-def followed(task, rate, cohorts):
-    """As :func:`accuracy_of`, and the loss of each round: the weighted mean of those of the nodes."""
-    model, losses = task.initial(), []
+    model = task.initial()
     for cohort in cohorts:
         trained = []
         for part in cohort:
             local = {name: np.array(array) for name, array in model.items()}
             images, labels = task.load_part(part, NODES)
-            loss = task.train(local, images, labels, rate)
-            trained.append((len(labels), local, loss))
-        total = sum(weight for weight, _, _ in trained)
-        losses.append(sum(weight * loss for weight, _, loss in trained) / total)
-        model = {name: sum(weight * local[name] for weight, local, _ in trained) / total for name in model}
-    return task.accuracy(model, *task.load_test()), losses
+            task.train(local, images, labels, rate)
+            trained.append((len(labels), local))
+        total = sum(weight for weight, _ in trained)
+        model = {name: sum(weight * local[name] for weight, local in trained) / total for name in model}
+    return task.accuracy(model, *task.load_test())
 
 
 def test_a_run_over_tls_works_and_nodes_refuse_one_that_leaves_blindsum_out(deployment):
