@@ -28,16 +28,8 @@ const LARGE: u8 = 128;
 const TOO_LARGE: u8 = 192;
 
 pub(super) static INFO: ProtocolInfo = ProtocolInfo {
-    protects: false,
-    tolerates_corrupt: false,
-    asks_parties: false,
-    plan,
     min_parties: |_| 2,
-    least_roster: |_| 0,
-    sparsity: |_| None,
-    parameters: |_, _| Ok(Vec::new()),
-    check: |_| Ok(()),
-    machines: |_| {
+    ..ProtocolInfo::of(plan, |_| {
         Ok(Arc::new(Stateless {
             start,
             restore,
@@ -49,13 +41,7 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
                 }))
             },
         }))
-    },
-    key_setup: |_| None,
-    numbers: None,
-    commits: |_| false,
-    results: None,
-    ring: None,
-    servers: &[],
+    })
 };
 
 fn plan(job: &Job, _parties: usize) -> Plan {

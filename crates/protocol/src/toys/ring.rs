@@ -33,16 +33,13 @@ use crate::{
 };
 
 pub(super) static INFO: ProtocolInfo = ProtocolInfo {
-    protects: false,
-    tolerates_corrupt: false,
-    asks_parties: false,
-    plan,
     min_parties: |_| 2,
-    least_roster: |_| 0,
-    sparsity: |_| None,
-    parameters: |_, _| Ok(Vec::new()),
     check,
-    machines: |_| {
+    servers: &[OtherServer {
+        role: ServerRole::Decryptor,
+        follow: |setup| Ok(Box::new(Decryptor(setup.round.clone()))),
+    }],
+    ..ProtocolInfo::of(plan, |_| {
         Ok(Arc::new(Stateless {
             start,
             restore: |setup, _, state| {
@@ -53,16 +50,7 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
             },
             serve: |round| Ok(Box::new(AwaitHop::of(round.clone(), PartyId(0)))),
         }))
-    },
-    key_setup: |_| None,
-    numbers: None,
-    commits: |_| false,
-    results: None,
-    ring: None,
-    servers: &[OtherServer {
-        role: ServerRole::Decryptor,
-        follow: |setup| Ok(Box::new(Decryptor(setup.round.clone()))),
-    }],
+    })
 };
 
 fn check(job: &Job) -> Result<(), SpecError> {

@@ -17,7 +17,7 @@ use crate::core::round::{
 };
 use crate::kit::result::{read_result, result_body};
 use crate::kit::vector::pack_input;
-use crate::{Fault, FaultKind, Opens, PartyId, PartySet, Plan, Round};
+use crate::{Fault, FaultKind, Job, Opens, PartyId, PartySet, Plan, Round};
 
 table! {
     /// No protection: the coordinator sees every update. The baseline.
@@ -32,33 +32,21 @@ impl ProtocolTable for Plain {
 }
 
 static INFO: ProtocolInfo = ProtocolInfo {
-    protects: false,
-    tolerates_corrupt: false,
-    asks_parties: false,
-    plan: |job, _| {
-        let vector = small(job.spec()) + job.packed_len() as u64;
-        let stages = [Stage::new("input", vector, vector).input()];
-        Plan::new(job.spec(), Opens::Coordinator, stages)
-    },
     min_parties: |_| 1,
-    least_roster: |_| 0,
-    sparsity: |_| None,
-    parameters: |_, _| Ok(Vec::new()),
-    check: |_| Ok(()),
-    machines: |_| {
+    ..ProtocolInfo::of(plan, |_| {
         Ok(Arc::new(Stateless {
             start,
             restore,
             serve,
         }))
-    },
-    key_setup: |_| None,
-    numbers: None,
-    commits: |_| false,
-    results: None,
-    ring: None,
-    servers: &[],
+    })
 };
+
+fn plan(job: &Job, _parties: usize) -> Plan {
+    let vector = small(job.spec()) + job.packed_len() as u64;
+    let stages = [Stage::new("input", vector, vector).input()];
+    Plan::new(job.spec(), Opens::Coordinator, stages)
+}
 
 fn start(
     setup: &Arc<ClientSetup>,

@@ -61,22 +61,17 @@ static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
     asks_parties: true,
-    plan,
     min_parties,
     least_roster,
-    sparsity: |_| None,
     check,
     parameters: chosen,
     numbers: Some(NumberRules {
         choose,
         check: check_numbers,
     }),
-    commits: |_| false,
-    machines: |round| Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?)))),
-    key_setup: |_| None,
-    results: None,
-    ring: None,
-    servers: &[],
+    ..ProtocolInfo::of(plan, |round| {
+        Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?))))
+    })
 };
 
 /// n − d − c: as many may drop out as the job says, and all liars may be found.

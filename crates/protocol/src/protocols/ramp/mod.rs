@@ -61,22 +61,16 @@ static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
     asks_parties: true,
-    plan,
     min_parties,
-    least_roster: |_| 0,
-    sparsity: |_| None,
     check,
     parameters: chosen,
     numbers: Some(NumberRules {
         choose,
         check: check_numbers,
     }),
-    commits: |_| false,
-    machines: |round| Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?)))),
-    key_setup: |_| None,
-    results: None,
-    ring: None,
-    servers: &[],
+    ..ProtocolInfo::of(plan, |round| {
+        Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?))))
+    })
 };
 
 /// n − d: as many may drop out as the job says, and one more ends the round.

@@ -52,10 +52,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
     asks_parties: true,
-    plan,
     min_parties,
-    least_roster: |_| 0,
-    sparsity: |_| None,
     parameters,
     numbers: Some(NumberRules {
         choose,
@@ -63,11 +60,9 @@ static INFO: ProtocolInfo = ProtocolInfo {
     }),
     commits,
     check,
-    machines: |round| Ok(Arc::new(OnGraph(Arc::new(graph_of(round))))),
-    key_setup: |_| None,
-    results: None,
-    ring: None,
-    servers: &[],
+    ..ProtocolInfo::of(plan, |round| {
+        Ok(Arc::new(OnGraph(Arc::new(graph_of(round)))))
+    })
 };
 
 fn plan(job: &Job, _parties: usize) -> Plan {
