@@ -71,6 +71,42 @@ impl Machines for Stateless {
     }
 }
 
+/// The machines of a protocol that derives something from a round, which all machines of a process share.
+pub(crate) struct Derived<T> {
+    /// What is derived.
+    pub derived: Arc<T>,
+    /// As [`Machines::start`]: a client that says something before it has a vector.
+    pub start: StartWith<T>,
+    /// As [`Machines::restore`].
+    pub restore: RestoreWith<T>,
+    /// As [`Machines::serve`].
+    pub serve: fn(&Arc<Round>, Arc<T>) -> Box<dyn ServerStage>,
+}
+
+impl<T: Send + Sync> Machines for Derived<T> {
+    fn start(
+        &self,
+        setup: &Arc<ClientSetup>,
+        _input: InputRef<'_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        (self.start)(setup, self.derived.clone(), rng)
+    }
+
+    fn restore(
+        &self,
+        setup: &Arc<ClientSetup>,
+        stage: u8,
+        state: &[u8],
+    ) -> Result<Box<dyn ClientStage>, FaultKind> {
+        (self.restore)(setup, &self.derived, stage, state)
+    }
+
+    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
+        Ok((self.serve)(round, self.derived.clone()))
+    }
+}
+
 /// What a server that is not the coordinator needs before a round.
 pub struct FollowerSetup {
     /// The round.
@@ -96,7 +132,11 @@ pub(crate) struct OtherServer {
 pub(crate) type MakeMachines = fn(&Round) -> Result<Arc<dyn Machines>, Fault>;
 pub(crate) type StartClient =
     fn(&Arc<ClientSetup>, InputRef<'_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
+pub(crate) type StartWith<T> =
+    fn(&Arc<ClientSetup>, Arc<T>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
 pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;
 pub(crate) type StartFollower = fn(&FollowerSetup) -> Result<Box<dyn FollowerStage>, Fault>;
 pub(crate) type RestoreClient =
     fn(&Arc<ClientSetup>, u8, &[u8]) -> Result<Box<dyn ClientStage>, FaultKind>;
+pub(crate) type RestoreWith<T> =
+    fn(&Arc<ClientSetup>, &Arc<T>, u8, &[u8]) -> Result<Box<dyn ClientStage>, FaultKind>;

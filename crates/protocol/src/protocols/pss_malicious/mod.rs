@@ -37,14 +37,13 @@ use blindsum_sharing::validity::{
     NormBound, ProofShape, RangeProof, Statement, ValidityError, ValidityParameters,
     ValidityRequest, ValiditySharing,
 };
-use rand_core::CryptoRng;
 
 use messages::{Advertise, COMMITMENT, HASH, Keys, PieceLayout, Shown, response_len};
 
 use crate::core::numbers::{NumberRules, absent, as_asked, broken};
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, Machines, ServerStage};
+use crate::core::round::Derived;
 use crate::kit::consistency::{Signatures, Signed};
 use crate::kit::wire::{Bounded, HEADER, PARTY};
 use crate::{
@@ -70,7 +69,12 @@ static INFO: ProtocolInfo = ProtocolInfo {
         check: check_numbers,
     }),
     ..ProtocolInfo::of(plan, |round| {
-        Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?))))
+        Ok(Arc::new(Derived {
+            derived: Arc::new(sharing_of(round)?),
+            start: client::start,
+            restore: client::restore,
+            serve: server::serve,
+        }))
     })
 };
 
@@ -284,33 +288,6 @@ fn sharing_of(round: &Round) -> Result<ValiditySharing, Fault> {
     statement(round.job())
         .and_then(|statement| ValiditySharing::new(parameters, statement).map_err(refused))
         .map_err(|error| Fault::server(FaultKind::Parameters(error.to_string())))
-}
-
-/// The machines of a round, which share what its sharing needs.
-struct WithSharing(Arc<ValiditySharing>);
-
-impl Machines for WithSharing {
-    fn start(
-        &self,
-        setup: &Arc<ClientSetup>,
-        _input: InputRef<'_>,
-        rng: &mut dyn CryptoRng,
-    ) -> Result<ClientStep, Fault> {
-        client::start(setup, self.0.clone(), rng)
-    }
-
-    fn restore(
-        &self,
-        setup: &Arc<ClientSetup>,
-        stage: u8,
-        state: &[u8],
-    ) -> Result<Box<dyn ClientStage>, FaultKind> {
-        client::restore(setup, &self.0, stage, state)
-    }
-
-    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
-        Ok(server::serve(round, self.0.clone()))
-    }
 }
 
 /// Parties that must take part up to the responses: enough to judge, whoever lies.

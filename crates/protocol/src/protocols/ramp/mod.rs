@@ -31,13 +31,10 @@ use blindsum_sharing::ramp::{
     Embedding, ParameterError, RampParameters, RampRequest, RampSharing, RampTold, Residues,
 };
 
-use rand_core::CryptoRng;
-
 use crate::core::numbers::{NumberRules, absent, as_asked, broken};
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round::Machines;
-use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
+use crate::core::round::Derived;
 use crate::kit::consistency::{Signatures, Signed};
 use crate::kit::wire::{Bounded, HEADER};
 use crate::{
@@ -69,7 +66,12 @@ static INFO: ProtocolInfo = ProtocolInfo {
         check: check_numbers,
     }),
     ..ProtocolInfo::of(plan, |round| {
-        Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?))))
+        Ok(Arc::new(Derived {
+            derived: Arc::new(sharing_of(round)?),
+            start: client::start,
+            restore: client::restore,
+            serve: server::serve,
+        }))
     })
 };
 
@@ -187,33 +189,6 @@ fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, Sharing
 fn sharing_of(round: &Round) -> Result<RampSharing, Fault> {
     let parameters = told(round.job(), round.parties(), round.numbers()).map_err(Fault::server)?;
     prepare(round.job(), parameters).map_err(|e| Fault::server(e.into()))
-}
-
-/// The machines of a round, which share what its sharing needs.
-struct WithSharing(Arc<RampSharing>);
-
-impl Machines for WithSharing {
-    fn start(
-        &self,
-        setup: &Arc<ClientSetup>,
-        _input: InputRef<'_>,
-        rng: &mut dyn CryptoRng,
-    ) -> Result<ClientStep, Fault> {
-        client::start(setup, self.0.clone(), rng)
-    }
-
-    fn restore(
-        &self,
-        setup: &Arc<ClientSetup>,
-        stage: u8,
-        state: &[u8],
-    ) -> Result<Box<dyn ClientStage>, FaultKind> {
-        client::restore(setup, &self.0, stage, state)
-    }
-
-    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
-        Ok(server::serve(round, self.0.clone()))
-    }
 }
 
 /// Parties that must take part in every stage before the vectors are in.

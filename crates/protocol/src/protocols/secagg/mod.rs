@@ -25,16 +25,12 @@ use options::Sharing;
 use std::sync::Arc;
 
 use blindsum_sharing::Point;
-use rand_core::CryptoRng;
 
 use crate::core::numbers::{NumberRules, absent};
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round::Machines;
-use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
-use crate::{
-    Adversary, Fault, FaultKind, Job, JobSpec, Numbers, Opens, PartyId, Plan, Round, SpecError,
-};
+use crate::core::round::Derived;
+use crate::{Adversary, FaultKind, Job, JobSpec, Numbers, Opens, PartyId, Plan, Round, SpecError};
 
 impl ProtocolTable for SecAgg {
     fn info(&self) -> &'static ProtocolInfo {
@@ -61,7 +57,12 @@ static INFO: ProtocolInfo = ProtocolInfo {
     commits,
     check,
     ..ProtocolInfo::of(plan, |round| {
-        Ok(Arc::new(OnGraph(Arc::new(graph_of(round)))))
+        Ok(Arc::new(Derived {
+            derived: Arc::new(graph_of(round)),
+            start: client::start,
+            restore: client::restore,
+            serve: server::serve,
+        }))
     })
 };
 
@@ -129,33 +130,6 @@ fn commits(spec: &JobSpec) -> bool {
 fn graph_of(round: &Round) -> AggregationGraph {
     let parameters = GraphParameters::of_round(round.parties(), round.numbers());
     AggregationGraph::draw(parameters, round.context())
-}
-
-/// The machines of a round, which share its graph.
-struct OnGraph(Arc<AggregationGraph>);
-
-impl Machines for OnGraph {
-    fn start(
-        &self,
-        setup: &Arc<ClientSetup>,
-        _input: InputRef<'_>,
-        rng: &mut dyn CryptoRng,
-    ) -> Result<ClientStep, Fault> {
-        client::start(setup, self.0.clone(), rng)
-    }
-
-    fn restore(
-        &self,
-        setup: &Arc<ClientSetup>,
-        stage: u8,
-        state: &[u8],
-    ) -> Result<Box<dyn ClientStage>, FaultKind> {
-        client::restore(setup, &self.0, stage, state)
-    }
-
-    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
-        Ok(server::serve(round, self.0.clone()))
-    }
 }
 
 /// The evaluation point of a party's shares: its rank plus one, since the secret is at zero.
