@@ -38,12 +38,13 @@ use blindsum_sharing::validity::{
     ValidityRequest, ValiditySharing,
 };
 
-use messages::{Advertise, COMMITMENT, HASH, Keys, PieceLayout, Shown, response_len};
+use messages::{COMMITMENT, HASH, Keys, PieceLayout, Shown, response_len};
 
 use crate::core::numbers::{NumberRules, absent, as_asked, broken};
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
 use crate::core::round::Derived;
+use crate::kit::advertise::{Advert, AwaitKeys};
 use crate::kit::consistency::{Signatures, Signed};
 use crate::kit::wire::{Bounded, HEADER, PARTY};
 use crate::{
@@ -71,7 +72,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     ..ProtocolInfo::of(plan, |round| {
         Ok(Arc::new(Derived {
             derived: Arc::new(sharing_of(round)?),
-            start: client::start,
+            start: AwaitKeys::start,
             restore: client::restore,
             serve: server::serve,
         }))
@@ -323,7 +324,7 @@ fn plan(job: &Job, _parties: usize) -> Plan {
     let mut stages = vec![
         stage(
             "advertise-keys",
-            Advertise::most_bytes(most),
+            Advert::most_bytes(most),
             Keys::most_bytes(most),
         ),
         stage(

@@ -21,7 +21,7 @@ mod server;
 
 pub use options::{Fssa, Pss};
 
-use messages::{Advertise, Keys};
+use messages::Keys;
 use options::Asked;
 
 use std::sync::Arc;
@@ -35,6 +35,7 @@ use crate::core::numbers::{NumberRules, absent, as_asked, broken};
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
 use crate::core::round::Derived;
+use crate::kit::advertise::{Advert, AwaitKeys};
 use crate::kit::consistency::{Signatures, Signed};
 use crate::kit::wire::{Bounded, HEADER};
 use crate::{
@@ -68,7 +69,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     ..ProtocolInfo::of(plan, |round| {
         Ok(Arc::new(Derived {
             derived: Arc::new(sharing_of(round)?),
-            start: client::start,
+            start: AwaitKeys::start,
             restore: client::restore,
             serve: server::serve,
         }))
@@ -221,7 +222,7 @@ fn plan(job: &Job, _parties: usize) -> Plan {
     let mut stages = vec![
         stage(
             "advertise-keys",
-            Advertise::most_bytes(most),
+            Advert::most_bytes(most),
             Keys::most_bytes(most),
         ),
         stage("share-vector", all, set + all).input().relayed(),

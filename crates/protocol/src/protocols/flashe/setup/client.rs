@@ -11,8 +11,9 @@ use super::messages::{Advert, Delivery, KEY_ID, KeyFor, Keys, PURPOSE, SealedKey
 use super::{key_ids, leader};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::core::vault::KeyName;
+use crate::kit::advertise::fresh_pair;
 use crate::kit::keys::{
-    SeenKeys, load_key, load_pair, parse_keys, seal_header, seal_keys, sign_keys, suite_of,
+    KeySignatures, SeenKeys, load_key, load_pair, parse_keys, seal_header, seal_keys,
 };
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
@@ -26,15 +27,16 @@ pub(crate) fn start(
     _input: InputRef<'_>,
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
-    let pair = KeyPair::generate(suite_of(&setup.round), rng)
-        .map_err(|e| Fault::caller(FaultKind::Input(e.to_string())))?;
+    let pair = fresh_pair(setup, rng)?;
     let held = usable_key(setup).map_err(Fault::caller)?;
     let mut message = Advert {
         key_id: held.map_or(Vec::new(), |id| id.to_vec()).into(),
         key: pair.public().as_bytes().to_vec().into(),
         signature: Vec::new().into(),
     };
-    message.signature = sign_keys(setup, &message.signed()).into();
+    message.signature = KeySignatures::IF_ACTIVE
+        .sign(setup, &message.signed())
+        .into();
     let body = encode(Advert::NAME, &message).map_err(Fault::caller)?;
     let next = AwaitKeys {
         setup: setup.clone(),

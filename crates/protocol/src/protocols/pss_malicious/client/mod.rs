@@ -23,8 +23,6 @@ use crate::kit::snapshot::Reader;
 
 pub use misbehaviour::Misbehaviour;
 
-pub(super) use advertise::{check_advert, start};
-
 /// A client from its snapshot after its answer of `stage`.
 pub(super) fn restore(
     setup: &Arc<ClientSetup>,

@@ -16,8 +16,6 @@ use crate::kit::keys::is_active;
 use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::Reader;
 
-pub(crate) use advertise::start;
-
 /// A client from its snapshot after its answer of `stage`.
 pub(crate) fn restore(
     setup: &Arc<ClientSetup>,
