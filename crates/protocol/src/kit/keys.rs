@@ -53,6 +53,7 @@ impl KeySignatures {
     }
 
     fn are_due(self, round: &Round) -> bool {
+        // guard: keys-are-signed-in-every-round
         self.always || is_active(round)
     }
 
