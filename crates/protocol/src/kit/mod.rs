@@ -7,6 +7,7 @@ pub(crate) mod confirmed_sum;
 pub(crate) mod consistency;
 pub(crate) mod keys;
 pub(crate) mod proof;
+pub(crate) mod restore;
 pub(crate) mod result;
 pub(crate) mod snapshot;
 pub(crate) mod vector;

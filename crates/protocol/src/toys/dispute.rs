@@ -14,11 +14,12 @@ use zeroize::Zeroizing;
 
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::ProtocolInfo;
-use crate::core::round::Stateless;
 use crate::core::round::{
     Bodies, ClientSetup, ClientStage, ClientStep, Excuse, InputRef, ServerStage, ServerStep,
 };
+use crate::kit::restore::{Restored, Stateless};
 use crate::kit::result::{AwaitResult, result_body, split_survivors};
+use crate::kit::snapshot::Reader;
 use crate::kit::vector::pack_input;
 use crate::{Fault, FaultKind, Job, Opens, PartyId, PartySet, Plan, Round, Who};
 
@@ -72,18 +73,11 @@ fn start(
 }
 
 /// The first byte is kept up to the set, the set from there on.
-fn restore(
-    setup: &Arc<ClientSetup>,
-    heard: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    match (heard, state) {
-        (0 | 1, [first]) => Ok(Box::new(AwaitSet(setup.clone(), *first))),
-        _ => {
-            let mut reader = crate::kit::snapshot::Reader::new(state);
-            Ok(Box::new(AwaitResult::load(setup.clone(), &mut reader)?))
-        }
-    }
+fn restore(setup: &Arc<ClientSetup>, stage: &str, reader: &mut Reader<'_>) -> Restored {
+    Ok(Some(match stage {
+        "accept" => Box::new(AwaitResult::load(setup.clone(), reader)?),
+        _ => Box::new(AwaitSet(setup.clone(), reader.byte()?)),
+    }))
 }
 
 /// The vector is out; a question or the set of those who stay comes next.

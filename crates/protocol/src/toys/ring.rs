@@ -18,14 +18,14 @@ use rand_core::CryptoRng;
 use super::seals::{self, SEAL_OVERHEAD};
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::ProtocolInfo;
+use crate::core::round::OtherServer;
 use crate::core::round::stages::{FollowerStep, Letters};
 use crate::core::round::{
     Bodies, ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, Piece, Relayed,
     ServerStage, ServerStep,
 };
-use crate::core::round::{OtherServer, Stateless};
+use crate::kit::restore::Stateless;
 use crate::kit::result::{AwaitResult, result_body};
-use crate::kit::snapshot::Reader;
 use crate::kit::vector::pack_input;
 use crate::{
     Fault, FaultKind, Input, Job, Opens, PartyId, PartySet, Plan, Round, Seat, ServerRole,
@@ -42,11 +42,8 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     ..ProtocolInfo::of(plan, |_| {
         Ok(Arc::new(Stateless {
             start,
-            restore: |setup, _, state| {
-                let mut reader = Reader::new(state);
-                let next = AwaitResult::load(setup.clone(), &mut reader)?;
-                reader.end()?;
-                Ok(Box::new(next))
+            restore: |setup, _, reader| {
+                Ok(Some(Box::new(AwaitResult::load(setup.clone(), reader)?)))
             },
             serve: |round| Ok(Box::new(AwaitHop::of(round.clone(), PartyId(0)))),
         }))

@@ -15,8 +15,9 @@ use super::seals::{self, SEAL_OVERHEAD};
 use super::sequential::{Answers, Desk, Ear, Follow, Lead, Opened, Wanted};
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::ProtocolInfo;
+use crate::core::round::OtherServer;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, Piece, Relayed};
-use crate::core::round::{OtherServer, Stateless};
+use crate::kit::restore::Stateless;
 use crate::kit::result::{read_result, result_body, split_survivors};
 use crate::kit::vector::pack_input;
 use crate::{Fault, FaultKind, Job, Opens, PartyId, PartySet, Plan, Round, ServerRole, Who};
@@ -47,7 +48,7 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     ..ProtocolInfo::of(plan, |_| {
         Ok(Arc::new(Stateless {
             start,
-            restore: |setup, _, _| Ok(Box::new(AwaitSum(setup.round.clone()))),
+            restore: |setup, _, _| Ok(Some(Box::new(AwaitSum(setup.round.clone())))),
             serve: |round| {
                 let round = round.clone();
                 Lead::start(|desk| lead(round, desk))

@@ -9,7 +9,7 @@ mod sum;
 mod tag;
 
 pub use machines::FollowerSetup;
-pub(crate) use machines::{Derived, Machines, MakeMachines, OtherServer, StartFollower, Stateless};
+pub(crate) use machines::{Machines, MakeMachines, OtherServer, StartFollower};
 pub use nonce::nonce_commitment;
 pub(crate) use setup::{Ahead, Starter};
 pub use setup::{ClientSetup, Prepared};

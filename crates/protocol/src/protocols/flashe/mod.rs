@@ -25,7 +25,7 @@ use std::sync::Arc;
 use rounds::Dense;
 
 use crate::core::protocol::{KeySetup, ProtocolInfo, ProtocolTable};
-use crate::core::round::Stateless;
+use crate::kit::restore::Stateless;
 use crate::{FaultKind, Job, PartySet, Plan, SpecError};
 
 impl ProtocolTable for Flashe {

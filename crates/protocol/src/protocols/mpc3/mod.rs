@@ -44,7 +44,8 @@ use weighing::Weighing;
 
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{ProtocolInfo, ProtocolTable, Results};
-use crate::core::round::{OtherServer, Stateless};
+use crate::core::round::OtherServer;
+use crate::kit::restore::Stateless;
 use crate::protocols::flashe::KEY_SETUP;
 use crate::{Adversary, Job, JobSpec, Opens, Plan, ServerIndex, ServerRole, SpecError, Who};
 

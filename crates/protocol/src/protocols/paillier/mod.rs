@@ -39,9 +39,9 @@ use way::{BEFORE, Way};
 
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
-use crate::core::round::{OtherServer, Stateless};
+use crate::core::round::OtherServer;
+use crate::kit::restore::Stateless;
 use crate::kit::result::AwaitResult;
-use crate::kit::snapshot::Reader;
 use crate::{Job, JobSpec, Opens, Plan, ServerRole, SpecError, Who};
 
 /// Stages have numbers of one byte, and a ring has one for each party.
@@ -69,11 +69,8 @@ macro_rules! ways {
                 |_| {
                     Ok(Arc::new(Stateless {
                         start: |setup, _, rng| circle::start(setup, $begin, rng),
-                        restore: |setup, _, state| {
-                            let mut reader = Reader::new(state);
-                            let next = AwaitResult::load(setup.clone(), &mut reader)?;
-                            reader.end()?;
-                            Ok(Box::new(next))
+                        restore: |setup, _, reader| {
+                            Ok(Some(Box::new(AwaitResult::load(setup.clone(), reader)?)))
                         },
                         serve: |round| serve::serve(round, Way::$way),
                     }))

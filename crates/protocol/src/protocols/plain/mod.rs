@@ -11,11 +11,12 @@ use zeroize::Zeroizing;
 use crate::core::options::table;
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
-use crate::core::round::Stateless;
 use crate::core::round::{
     Bodies, ClientSetup, ClientStage, ClientStep, InputRef, ServerStage, ServerStep,
 };
+use crate::kit::restore::{Restored, Stateless};
 use crate::kit::result::{read_result, result_body};
+use crate::kit::snapshot::Reader;
 use crate::kit::vector::pack_input;
 use crate::{Fault, FaultKind, Job, Opens, PartyId, PartySet, Plan, Round};
 
@@ -59,17 +60,9 @@ fn start(
     Ok(ClientStep::Send { body, next })
 }
 
-fn restore(
-    setup: &Arc<ClientSetup>,
-    stage: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    if stage != 0 || !state.is_empty() {
-        return Err(FaultKind::Snapshot(
-            "plain keeps no state after its only answer".into(),
-        ));
-    }
-    Ok(Box::new(AwaitSum(setup.round.clone())))
+fn restore(setup: &Arc<ClientSetup>, stage: &str, _: &mut Reader<'_>) -> Restored {
+    let sent = || Box::new(AwaitSum(setup.round.clone())) as Box<dyn ClientStage>;
+    Ok((stage == "input").then(sent))
 }
 
 /// The vector is sent; the sum comes next.

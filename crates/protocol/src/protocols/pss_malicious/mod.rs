@@ -43,9 +43,9 @@ use messages::{COMMITMENT, HASH, Keys, PieceLayout, Shown, response_len};
 use crate::core::numbers::{NumberRules, absent, as_asked, broken};
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round::Derived;
 use crate::kit::advertise::{Advert, AwaitKeys};
 use crate::kit::consistency::{Signatures, Signed};
+use crate::kit::restore::Derived;
 use crate::kit::wire::{Bounded, HEADER, PARTY};
 use crate::{
     Adversary, Fault, FaultKind, Job, JobSpec, Numbers, Opens, Plan, Round, SpecError, Who,

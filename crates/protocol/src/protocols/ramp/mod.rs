@@ -34,9 +34,9 @@ use blindsum_sharing::ramp::{
 use crate::core::numbers::{NumberRules, absent, as_asked, broken};
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round::Derived;
 use crate::kit::advertise::{Advert, AwaitKeys};
 use crate::kit::consistency::{Signatures, Signed};
+use crate::kit::restore::Derived;
 use crate::kit::wire::{Bounded, HEADER};
 use crate::{
     Adversary, Fault, FaultKind, Job, JobSpec, Numbers, Opens, Plan, ProtocolChoice, Round,

@@ -29,7 +29,7 @@ use blindsum_sharing::Point;
 use crate::core::numbers::{NumberRules, absent};
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round::Derived;
+use crate::kit::restore::Derived;
 use crate::{Adversary, FaultKind, Job, JobSpec, Numbers, Opens, PartyId, Plan, Round, SpecError};
 
 impl ProtocolTable for SecAgg {

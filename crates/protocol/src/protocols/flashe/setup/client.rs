@@ -15,6 +15,7 @@ use crate::kit::advertise::fresh_pair;
 use crate::kit::keys::{
     KeySignatures, SeenKeys, load_key, load_pair, parse_keys, seal_header, seal_keys,
 };
+use crate::kit::restore::Restored;
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::{Bounded, ascending, encode};
@@ -48,28 +49,22 @@ pub(crate) fn start(
     })
 }
 
-pub(crate) fn restore(
-    setup: &Arc<ClientSetup>,
-    stage: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    let (setup, mut reader) = (setup.clone(), Reader::new(state));
-    let restored: Box<dyn ClientStage> = match stage {
-        1 => Box::new(AwaitDelivery {
-            pair: load_pair(&setup, &mut reader)?,
+pub(crate) fn restore(setup: &Arc<ClientSetup>, stage: &str, reader: &mut Reader<'_>) -> Restored {
+    let setup = setup.clone();
+    Ok(Some(match stage {
+        "deliver-key" => Box::new(AwaitDelivery {
+            pair: load_pair(&setup, reader)?,
             leader: reader.party()?,
-            leader_key: load_key(&setup, &mut reader)?,
+            leader_key: load_key(&setup, reader)?,
             leader_holds: {
                 let length = reader.length()?;
                 reader.bytes(length)?.to_vec()
             },
             setup,
         }),
-        2 => Box::new(AwaitHolders { setup }),
-        _ => return Err(FaultKind::Snapshot("of no stage of a key set-up".into())),
-    };
-    reader.end()?;
-    Ok(restored)
+        "confirm-key" => Box::new(AwaitHolders { setup }),
+        _ => return Ok(None),
+    }))
 }
 
 /// The name of the key that the party holds for the round after this.
