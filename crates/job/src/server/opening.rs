@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::roster::CertifiedRoster;
-use blindsum_protocol::{Numbers, nonce_commitment};
+use blindsum_protocol::{RoundParameters, nonce_commitment};
 use tracing::{info, warn};
 
 use super::beginning::Beginnings;
@@ -43,7 +43,12 @@ struct Opener {
 
 impl Opening {
     /// The members of this roster have commitments where others have nonces.
-    fn new(number: u64, roster: &CertifiedRoster, model: pb::ModelName, numbers: Numbers) -> Self {
+    fn new(
+        number: u64,
+        roster: &CertifiedRoster,
+        model: pb::ModelName,
+        numbers: RoundParameters,
+    ) -> Self {
         let members = roster.members().iter();
         let committed = members.clone().map(|member| pb::Committed {
             fingerprint: crate::fingerprint(&member.certificate).to_vec().into(),
@@ -124,7 +129,7 @@ impl Lead {
         &mut self,
         number: u64,
         roster: CertifiedRoster,
-        numbers: Numbers,
+        numbers: RoundParameters,
     ) -> Result<CertifiedRoster, Halt> {
         // Parties have had the time to come: nobody waits for more of them, should this round come to nothing.
         self.met = true;

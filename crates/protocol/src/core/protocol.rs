@@ -3,9 +3,9 @@
 use blindsum_crypto::seal::StorageKey;
 use blindsum_math::words::Words;
 
-use crate::core::numbers::NumberRules;
 use crate::core::plan::Plan;
 use crate::core::round::{InTheClear, MakeMachines, OtherServer, Signed};
+use crate::core::round_parameters::ParameterRules;
 use crate::core::sparsity::Sparsity;
 use crate::core::vault::{KeyName, Vault};
 use crate::{FaultKind, Job, JobSpec, PartyId, Round, SpecError};
@@ -31,8 +31,8 @@ pub(crate) struct ProtocolInfo {
     pub sparsity: fn(&JobSpec) -> Option<Sparsity>,
     /// The numbers that the protocol chooses for a number of parties where the job leaves them open, by name.
     pub parameters: fn(&Job, usize) -> Result<Parameters, SpecError>,
-    /// The rules for the numbers of a round, if the protocol has such numbers.
-    pub numbers: Option<NumberRules>,
+    /// The rules for the parameters of a round, if the protocol has any.
+    pub round_parameters: Option<ParameterRules>,
     /// Whether something is drawn from the context of a round that nobody may choose. If so, parties commit to their
     /// nonces before the roster is fixed.
     pub commits: fn(&JobSpec) -> bool,
@@ -64,7 +64,7 @@ impl ProtocolInfo {
             least_roster: |_| 0,
             sparsity: |_| None,
             parameters: |_, _| Ok(Vec::new()),
-            numbers: None,
+            round_parameters: None,
             commits: |_| false,
             check: |_| Ok(()),
             machines,

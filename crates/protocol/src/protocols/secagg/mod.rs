@@ -21,16 +21,19 @@ pub use options::{SecAgg, SecAggPlus};
 pub use parameters::{GraphParameters, ParameterError};
 
 use options::Sharing;
+use parameters::Chosen;
 
 use std::sync::Arc;
 
 use blindsum_sharing::Point;
 
-use crate::core::numbers::{NumberRules, absent};
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
+use crate::core::round_parameters::ParameterRules;
 use crate::kit::restore::Derived;
-use crate::{Adversary, FaultKind, Job, JobSpec, Numbers, Opens, PartyId, Plan, Round, SpecError};
+use crate::{
+    Adversary, FaultKind, Job, JobSpec, Opens, PartyId, Plan, Round, RoundParameters, SpecError,
+};
 
 impl ProtocolTable for SecAgg {
     fn info(&self) -> &'static ProtocolInfo {
@@ -50,7 +53,8 @@ static INFO: ProtocolInfo = ProtocolInfo {
     asks_parties: true,
     min_parties,
     parameters,
-    numbers: Some(NumberRules {
+    round_parameters: Some(ParameterRules {
+        names: Chosen::NAMES,
         choose,
         check: check_numbers,
     }),
@@ -106,18 +110,17 @@ fn parameters(job: &Job, parties: usize) -> Result<Parameters, SpecError> {
     ])
 }
 
-fn choose(job: &Job, parties: usize) -> Result<Numbers, SpecError> {
+fn choose(job: &Job, parties: usize) -> Result<RoundParameters, SpecError> {
     let found = GraphParameters::find(job.spec(), parties)?;
-    Ok(Numbers {
+    let chosen = Chosen {
         neighbours: found.neighbours() as u32,
         threshold: found.threshold() as u32,
-        packing: 0,
-    })
+    };
+    Ok(chosen.into())
 }
 
-fn check_numbers(job: &Job, parties: usize, numbers: Numbers) -> Result<(), FaultKind> {
-    absent("packing", numbers.packing)?;
-    GraphParameters::told(job.spec(), parties, numbers).map(|_| ())
+fn check_numbers(job: &Job, parties: usize, told: RoundParameters) -> Result<(), FaultKind> {
+    GraphParameters::told(job.spec(), parties, told.into()).map(|_| ())
 }
 
 /// A sparse graph must be drawn after everybody has committed to what it is drawn from: the bounds against an active
@@ -128,7 +131,7 @@ fn commits(spec: &JobSpec) -> bool {
 
 /// The graph of a round, whose numbers were checked when it was bound.
 fn graph_of(round: &Round) -> AggregationGraph {
-    let parameters = GraphParameters::of_round(round.parties(), round.numbers());
+    let parameters = GraphParameters::of_round(round.parties(), round.numbers().into());
     AggregationGraph::draw(parameters, round.context())
 }
 
