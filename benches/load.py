@@ -121,7 +121,7 @@ def crowd(spec: JobSpec, url: str, certificates: Path) -> Iterator[_native.Crowd
         _native.pki_issue(authority, f"party-{rank:05}", "party", [], "ed25519", 1)
         for rank in range(spec.parties)
     ]
-    parties = _native.Crowd(url, spec.job, pems, ca, _policy(spec).to_json())
+    parties = _native.Crowd(url, spec.job, pems, ca, _policy(spec).to_dict())
     try:
         yield parties
     finally:

@@ -231,7 +231,7 @@ def formatted(text: str) -> str:
 
 def main() -> int:
     """Write or check; the exit status."""
-    schema = json.loads(_native.job_schema())
+    schema = _native.job_schema()
     page = DOCS.read_text()
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)

@@ -1,5 +1,5 @@
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from blindsum.arrays import IntegerVector, Sums, Vector
 from blindsum.errors import BlindsumError, RoundLost
 from blindsum.hosted import HostedResult
+from blindsum.machine_waits import Waits
 from blindsum.machines import Event, LinkEvent, Outgoing, Suspended
 from blindsum.rounds import RoundResult
 from blindsum.stores import StoredFault
@@ -15,9 +16,14 @@ __version__: str
 build_profile: str
 build_features: list[str]
 
-def validate_job(spec: str) -> str: ...
-def validate_flat_job(settings: str) -> str: ...
-def job_schema() -> str: ...
+class Job:
+    @staticmethod
+    def read(fields: dict[str, Any]) -> Job: ...
+    @staticmethod
+    def read_flat(settings: list[tuple[str, Any]]) -> Job: ...
+    def described(self) -> dict[str, Any]: ...
+
+def job_schema() -> dict[str, Any]: ...
 def protocols() -> list[str]: ...
 def rules() -> list[str]: ...
 
@@ -25,7 +31,7 @@ _Best = tuple[str, int, int, float, int]
 _Saved = tuple[int, bytes, int, int, bytes, list[bytes], tuple[_Best, bytes] | None]
 
 class TrainedRound:
-    report: str
+    report: dict[str, Any]
     mean: NDArray[np.float64] | None
     survivors: list[int]
     ends: list[str]
@@ -33,7 +39,7 @@ class TrainedRound:
 class TrainingSimulation:
     def __init__(
         self,
-        spec: str,
+        job: Job,
         model: object,
         state: _Saved | None,
         drop: float,
@@ -60,18 +66,18 @@ class TrainingSimulation:
     parties: int
 
 class ModelSteps:
-    def __init__(self, spec: str, first: object, state: tuple[int, bytes] | None) -> None: ...
+    def __init__(self, job: Job, first: object, state: tuple[int, bytes] | None) -> None: ...
     def apply(self, mean: object) -> None: ...
     def model(self) -> NDArray[Any]: ...
     def state(self) -> tuple[int, bytes]: ...
 
 class Simulated:
-    report: str
+    report: dict[str, Any]
     mean: NDArray[np.float64] | None
     sums: Sums | None
 
 def simulate(
-    spec: str,
+    job: Job,
     updates: list[Vector] | list[IntegerVector] | None,
     weights: list[int] | None,
     metrics: list[list[float | None]] | None,
@@ -86,7 +92,7 @@ def simulate(
     progress: Callable[[int, int, str], object] | None,
 ) -> Simulated: ...
 def campaign(
-    spec: str, steps: int, seed: int, kinds: list[str], progress: Callable[[int], object] | None
+    job: Job, steps: int, seed: int, kinds: list[str], progress: Callable[[int], object] | None
 ) -> list[tuple[str, int]]: ...
 def pki_create_authority(name: str, algorithm_name: str, days: int) -> tuple[str, str]: ...
 def pki_issue(
@@ -122,7 +128,7 @@ Pem: TypeAlias = tuple[str, str, str, str | None, str | None]
 
 class Party:
     name: str
-    spec: str
+    job: Job
     def next_round(
         self, timeout: float | None, tells_held: bool, tag: Step | None
     ) -> Round | BlindsumError | str | None: ...
@@ -148,7 +154,7 @@ def join(
     job: str,
     pem: Pem,
     server_name: str | None,
-    policy: str,
+    policy: dict[str, Any],
     state_dir: str | None,
     give_up_after: float,
     mask_memory: int,
@@ -160,14 +166,14 @@ def join(
 class PartyMachine:
     name: str
     certificate: bytes
-    spec: str | None
+    job: Job | None
     wake: float | None
     is_over: bool
     @staticmethod
     def open(
         job: str,
         pem: Pem,
-        policy: str,
+        policy: dict[str, Any],
         state: bytes | None,
         mark: int | None,
         mask_memory: int,
@@ -198,16 +204,16 @@ class PartyMachine:
 
 class ServerMachine:
     wake: float | None
-    status: str
+    status: dict[str, Any]
     store: bytes
     @staticmethod
     def open(
-        spec: str,
+        job: Job,
         ca: str,
         revoked: str | None,
         store: bytes | None,
         model: Vector | None,
-        waits: str,
+        waits: Waits,
         hosted: bool,
         now: float,
         wall: float,
@@ -263,7 +269,7 @@ class Coordinator:
     dashboard: str | None
     hosts: list[str]
     starts_from: tuple[str, int, str, str]
-    def next_status(self, timeout: float) -> str | None: ...
+    def next_status(self, timeout: float) -> dict[str, Any] | Literal[False] | None: ...
     def order(self, command: str, reason: str) -> str: ...
     def begin(
         self,
@@ -278,13 +284,13 @@ class Coordinator:
     def stop(self) -> None: ...
 
 def serve(
-    spec: str,
+    job: Job,
     listen: str,
     pem: Pem,
     store: str | None,
     audit: str | None,
     model: Vector | None,
-    limits: str,
+    limits: dict[str, float],
     stop_when_done: bool,
     servers: list[str],
     results: str | None,
@@ -306,19 +312,19 @@ class Follower:
     def stop(self) -> None: ...
 
 def follow(
-    spec: str,
+    job: Job,
     servers: list[str],
     place: int,
     listen: str,
     pem: Pem,
     state_dir: str,
-    limits: str,
+    limits: dict[str, float],
     results: str | None,
     metrics: str | None,
 ) -> Follower: ...
-def stored_jobs(store: str) -> str: ...
-def stored_rounds(store: str, job: str, most: int) -> str: ...
-def stored_spec(store: str, job: str) -> str | None: ...
+def stored_jobs(store: str) -> list[dict[str, Any]]: ...
+def stored_rounds(store: str, job: str, most: int) -> list[dict[str, Any]]: ...
+def stored_job(store: str, job: str) -> Job | None: ...
 def stored_faults(store: str, job: str) -> list[StoredFault]: ...
 def stored_model(store: str, job: str, version: int) -> Vector | None: ...
 def stored_versions(store: str, job: str) -> list[int]: ...
@@ -352,6 +358,8 @@ def tls_transfers(
 ) -> list[float]: ...
 
 class Crowd:
-    def __new__(cls, url: str, job: str, pems: list[tuple[str, str]], ca: str, policy: str) -> Crowd: ...
+    def __new__(
+        cls, url: str, job: str, pems: list[tuple[str, str]], ca: str, policy: dict[str, Any]
+    ) -> Crowd: ...
     def round(self, update: list[float]) -> None: ...
     def close(self) -> None: ...

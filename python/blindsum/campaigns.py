@@ -105,4 +105,4 @@ def campaign(
     seed = checks.setting("seed", seed, 0, MOST)
     if isinstance(kinds, str):
         raise ConfigError("kinds", f"must be several names, as in [{kinds!r}]")
-    return Tally(**dict(_native.campaign(spec.to_json(), steps, seed, list(kinds), progress)))
+    return Tally(**dict(_native.campaign(spec._job, steps, seed, list(kinds), progress)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -183,13 +182,13 @@ class Coordinator(Hosting, Shown):
         start = None if model is None else _first_model(model, spec)
         bounds = {name: checks.limit(name, value) for name, value in (limits or {}).items()}
         self._native = _native.serve(
-            spec.to_json(),
+            spec._job,
             listen,
             pem_files(identity, ca, revoked),
             None if store is None else checks.store(store),
             None if audit is None else checks.path("audit", audit),
             start,
-            json.dumps(bounds),
+            bounds,
             stop_when_done,
             list(servers),
             None if results is None else checks.folder("results", results),
@@ -262,9 +261,9 @@ class Coordinator(Hosting, Shown):
         blindsum.BlindsumError
             The job failed, or its coordinator cannot go on.
         """
-        while (text := self._native.next_status(min(quiet_after, 3600.0))) is not None:
-            if text:
-                yield json.loads(text)
+        while (status := self._native.next_status(min(quiet_after, 3600.0))) is not None:
+            if status:
+                yield status
             elif quiet_after < math.inf:
                 yield None
 

@@ -121,7 +121,7 @@ def join(
         job,
         pem_files(identity, ca, revoked),
         server_name,
-        (policy or Policy()).to_json(),
+        (policy or Policy()).to_dict(),
         None if state_dir is None else checks.folder("state_dir", state_dir),
         checks.seconds("give_up_after", give_up_after),
         memory,

@@ -14,11 +14,9 @@ Every call takes two clocks in seconds: ``now`` never goes back, and deadlines a
 
 from __future__ import annotations
 
-import json
 import ssl
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from blindsum import _native, checks
@@ -145,7 +143,7 @@ class PartyMachine:
         native = _native.PartyMachine.open(
             job,
             pem_files(identity, ca, revoked),
-            (policy or Policy()).to_json(),
+            (policy or Policy()).to_dict(),
             state,
             None if mark is None else checks.setting("mark", mark, 0, _MOST_MARK),
             checks.setting("mask_memory", mask_memory, 0, MAX_MASK_MEMORY),
@@ -157,8 +155,8 @@ class PartyMachine:
     @property
     def spec(self) -> JobSpec | None:
         """The job, once the party has learnt it."""
-        text = self._native.spec
-        return None if text is None else JobSpec.from_dict(json.loads(text))
+        job = self._native.job
+        return None if job is None else JobSpec._of(job)
 
     @property
     def is_over(self) -> bool:
@@ -329,12 +327,12 @@ class ServerMachine:
         start = None if model is None else first_model(model, spec)
         authority, lists = authority_texts(ca, revoked)
         native = _native.ServerMachine.open(
-            spec.to_json(),
+            spec._job,
             authority,
             lists,
             store,
             start,
-            json.dumps(asdict(waits or Waits())),
+            waits or Waits(),
             checked_hosted(hosted),
             *_clocks(now, wall),
         )
@@ -343,8 +341,7 @@ class ServerMachine:
     @property
     def status(self) -> dict[str, Any]:
         """Where the job stands, as :meth:`blindsum.Coordinator.statuses` gives it."""
-        status: dict[str, Any] = json.loads(self._native.status)
-        return status
+        return self._native.status
 
     @property
     def stage(self) -> str | None:

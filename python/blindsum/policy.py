@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from blindsum import _native, checks
 from blindsum.errors import ConfigError
@@ -118,13 +118,13 @@ class Policy:
         if self.max_rounds is not None:
             checks.setting("policy.max_rounds", self.max_rounds, 1, 2**32 - 1)
 
-    def to_json(self) -> str:
-        """Every rule, as a JSON object."""
+    def to_dict(self) -> dict[str, Any]:
+        """Every rule, as plain data."""
         rules = dataclasses.asdict(self)
         for field in ("allowed_protocols", "allowed_rules"):
             if rules[field] is None:
                 del rules[field]
-        return json.dumps(rules)
+        return rules
 
 
 MAX_COUNTED = 2**63 - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -84,13 +83,13 @@ class Server:
         checks.job_spec(spec)
         bounds = {name: checks.limit(name, value) for name, value in (limits or {}).items()}
         self._native = _native.follow(
-            spec.to_json(),
+            spec._job,
             list(servers),
             checks.setting("place", place, 1, 2),
             listen,
             pem_files(identity, ca, revoked),
             checks.folder("state_dir", state_dir),
-            json.dumps(bounds),
+            bounds,
             None if results is None else checks.folder("results", results),
             metrics,
         )

@@ -6,7 +6,6 @@ block, without the GIL; Ctrl-C ends every wait.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -56,7 +55,7 @@ class Session(JobState):
     def __init__(self, native: _native.Party) -> None:
         self._native = native
         self.name = native.name
-        self.spec = JobSpec.from_dict(json.loads(native.spec))
+        self.spec = JobSpec._of(native.job)
         self._clipping = ClippingLog(self.spec)
         self._zeros = ZerosLog(self.spec)
         self._whole_models = WholeModelLog(self.spec)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -154,10 +153,10 @@ def simulate(
         "origin": origin(),
     }
     try:
-        run = _native.simulate(spec.to_json(), vectors, whole, reported, **scenario, progress=progress)
+        run = _native.simulate(spec._job, vectors, whole, reported, **scenario, progress=progress)
     except InputError as error:
         raise placed(error, spec) from None
-    return simulated(json.loads(run.report), run.mean, run.sums, made_by)
+    return simulated(run.report, run.mean, run.sums, made_by)
 
 
 def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector] | list[IntegerVector]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
@@ -51,6 +52,7 @@ class JobSpec(JobFields, Shown):
     60
     """
 
+    _job: _native.Job = field(init=False, repr=False, compare=False)
     _checked: dict[str, Any] = field(init=False, repr=False, compare=False)
 
     def __init__(self, **fields: Unpack[JobArguments]) -> None:
@@ -60,7 +62,7 @@ class JobSpec(JobFields, Shown):
             {"layout": getattr(fields.get("layout"), "layout", given["layout"])} if "layout" in given else {}
         )
         said = {name: _plain(name, value) for name, value in given.items()}
-        self._take(json.loads(_native.validate_job(_json(said))))
+        self._take(_native.Job.read(said))
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> JobSpec:
@@ -89,14 +91,19 @@ class JobSpec(JobFields, Shown):
             As for :meth:`from_dict`; or an option that neither the job nor its chosen tables have:
             the error says where it belongs.
         """
-        spec = cls.__new__(cls)
         plain = [(name, _plain(name, value)) for name, value in settings]
-        spec._take(json.loads(_native.validate_flat_job(_json(plain))))
+        return cls._of(_native.Job.read_flat(plain))
+
+    @classmethod
+    def _of(cls, job: _native.Job) -> JobSpec:
+        """The specification of a job that has been checked."""
+        spec = cls.__new__(cls)
+        spec._take(job)
         return spec
 
     def to_dict(self) -> dict[str, Any]:
         """Every field and option as plain data, the inverse of :meth:`from_dict`."""
-        spec: dict[str, Any] = json.loads(json.dumps(self._checked["spec"]))
+        spec: dict[str, Any] = copy.deepcopy(self._checked["spec"])
         return spec
 
     def to_json(self, *, said: bool = False) -> str:
@@ -288,7 +295,7 @@ class JobSpec(JobFields, Shown):
         return str(self._checked["hash"])
 
     def _shown(self) -> dict[str, object]:
-        said = json.loads(self.to_json(said=True))
+        said = dict(self._checked["said"])
         options = {name: said.pop(name) for name in CHOICES if name in said}
         chosen = ", ".join(f"{name} {value}" for name, value in self.chosen.items())
         return {
@@ -305,8 +312,9 @@ class JobSpec(JobFields, Shown):
             "hash": self.hash,
         }
 
-    def _take(self, checked: dict[str, Any]) -> None:
+    def _take(self, job: _native.Job) -> None:
         """The fields, as the core filled them in."""
+        checked = job.described()
         spec = dict(checked["spec"])
         for name, tables in CHOICES.items():
             options = dict(spec[name])
@@ -315,7 +323,7 @@ class JobSpec(JobFields, Shown):
             spec[name] = tables[options.pop("name")](**options)
         spec["metrics"] = tuple(Metric(**metric) for metric in spec["metrics"])
         spec["layout"], spec["parameters"] = tuple(spec["layout"]), Parameters(spec["parameters"])
-        for name, value in [*spec.items(), ("_checked", checked)]:
+        for name, value in [*spec.items(), ("_job", job), ("_checked", checked)]:
             object.__setattr__(self, name, value)
 
 
@@ -337,7 +345,7 @@ DEEPEST = 16
 
 
 def _plain(name: str, value: object, depth: int = 0) -> object:
-    """A value as JSON has it; numbers must be finite."""
+    """A value as plain data; numbers must be finite."""
     if depth > DEEPEST:
         raise SpecError(
             name.partition(".")[0], f"is nested more than {DEEPEST} tables and lists deep; a job has three"
@@ -347,6 +355,8 @@ def _plain(name: str, value: object, depth: int = 0) -> object:
     if isinstance(value, Tensor | Metric):
         value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
+        if (key := next((key for key in value if not isinstance(key, str)), None)) is not None:
+            raise SpecError(name, f"has a name that is no text: {key!r}; write it in quotes")
         return {key: _plain(f"{name}.{key}", item, depth + 1) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(f"{name}.{place}", item, depth + 1) for place, item in enumerate(value)]
@@ -359,24 +369,21 @@ def _plain(name: str, value: object, depth: int = 0) -> object:
         )
     if callable(getattr(value, "filled", None)):
         raise SpecError(name, "must be a number, not masked: fill it, e.g. x.filled(0)")
-    return value
+    return value if value is None or isinstance(value, bool | int | float | str) else _scalar(name, value)
 
 
-def _json(value: object) -> str:
-    try:
-        return json.dumps(value, allow_nan=False, default=_scalar)
-    except (TypeError, ValueError) as error:
-        raise SpecError("JSON", f"values must be plain numbers and text: {error}") from error
-
-
-def _scalar(value: Any) -> Any:
+def _scalar(name: str, value: Any) -> Any:
     """Numpy scalars as Python ones: narrow floats as their shortest decimals, ``np.float32(0.1)`` as 0.1."""
+    rule = f"must be a number or a text, not {value!r}, a {type(value).__name__}"
     if not callable(getattr(value, "item", None)):
-        raise TypeError(f"{value!r} is a {type(value).__name__}")
-    whole = value.item()
+        raise SpecError(name, rule)
+    try:
+        whole = value.item()
+    except (TypeError, ValueError) as error:
+        raise SpecError(name, f"{rule} ({error})") from error
     element = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if not isinstance(whole, bool | int | float | str):
-        raise TypeError(f"{value!r} is a {type(value).__name__}; float(x) makes a plain number")
+        raise SpecError(name, f"{rule}; float(x) makes a plain number")
     if not isinstance(whole, float) or element not in ("float16", "float32"):
         return whole
     import numpy as np

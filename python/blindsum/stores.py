@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +30,7 @@ def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    jobs: list[dict[str, Any]] = json.loads(_native.stored_jobs(checks.stored(store)))
-    return jobs
+    return _native.stored_jobs(checks.stored(store))
 
 
 def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, Any]]:
@@ -47,9 +45,7 @@ def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, 
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    rounds: list[dict[str, Any]] = json.loads(
-        _native.stored_rounds(checks.stored(store), checks.line("job", job), most)
-    )
+    rounds = _native.stored_rounds(checks.stored(store), checks.line("job", job), most)
     if not rounds:
         _known(store, job)
     return rounds
@@ -65,15 +61,15 @@ def stored_spec(store: AnyPath, job: str) -> JobSpec:
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
-    text = _native.stored_spec(checks.stored(store), checks.line("job", job))
-    if text is None:
+    found = _native.stored_job(checks.stored(store), checks.line("job", job))
+    if found is None:
         raise _unknown(store, job)
-    return JobSpec.from_dict(json.loads(text))
+    return JobSpec._of(found)
 
 
 def _known(store: AnyPath, job: str) -> None:
     """Refuse a job that the store does not have: nothing of it is there, not even a round."""
-    if _native.stored_spec(checks.stored(store), job) is None:
+    if _native.stored_job(checks.stored(store), job) is None:
         raise _unknown(store, job)
 
 

@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from blindsum import pki
@@ -47,37 +48,53 @@ class Deployment:
         pki.issue(folder / "job", "agg", hosts=["127.0.0.1"])
         self.port = free_port()
         ca = folder / "tls" / "ca.pem"
-        link = folder / "tls" / "link"
         (folder / "home" / "config.toml").write_text(
             '[superlink]\ndefault = "test"\n'
             f'[superlink.test]\naddress = "127.0.0.1:{self.port}"\nroot-certificates = "{ca}"\n'
         )
+        self.processes, self.further = {}, more
+        self.start_link()
+        for node in range(NODES):
+            pki.issue(folder / "job", f"hospital-{node}")
+            self.start_node(node)
+
+    def start_link(self):
+        """Start the SuperLink, also in place of one that was killed."""
+        tls = self.folder / "tls"
         self.start(
             "superlink",
             *("flower-superlink", "--host", "127.0.0.1", "--port", str(self.port)),
             "--disable-runtime-dependency-installation",
-            *("--ssl-certfile", f"{link}.pem", "--ssl-keyfile", f"{link}.key", "--ssl-ca-certfile", str(ca)),
+            *("--ssl-certfile", f"{tls / 'link'}.pem", "--ssl-keyfile", f"{tls / 'link'}.key"),
+            *("--ssl-ca-certfile", str(tls / "ca.pem")),
         )
         self.wait_for(self.port)
-        for node in range(NODES):
-            pki.issue(folder / "job", f"hospital-{node}")
-            self.start(
-                f"node-{node}",
-                *("flower-supernode", "--superlink", f"127.0.0.1:{self.port}"),
-                *("--root-certificates", str(ca)),
-                *("--host", "127.0.0.1", "--port", str(free_port())),
-                "--node-config",
-                f"partition-id={node} num-partitions={NODES} "
-                f'blindsum-identity="{folder / "job" / f"hospital-{node}"}" '
-                f'blindsum-ca="{folder / "job"}" blindsum-state="{folder / f"state-{node}"}"{more}',
-            )
+
+    def start_node(self, node):
+        """Start a SuperNode, also in place of one that was killed."""
+        job = self.folder / "job"
+        self.start(
+            f"node-{node}",
+            *("flower-supernode", "--superlink", f"127.0.0.1:{self.port}"),
+            *("--root-certificates", str(self.folder / "tls" / "ca.pem")),
+            *("--host", "127.0.0.1", "--port", str(free_port())),
+            "--node-config",
+            f"partition-id={node} num-partitions={NODES} "
+            f'blindsum-identity="{job / f"hospital-{node}"}" '
+            f'blindsum-ca="{job}" blindsum-state="{self.folder / f"state-{node}"}"{self.further}',
+        )
 
     def start(self, name, *command):
-        with open(self.folder / f"{name}.log", "wb") as log:
+        with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
                 command, env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
+        self.processes[name] = process
         self.started.callback(end, process)
+
+    def kill(self, name):
+        """End a process with what it has started, as a loss of power does."""
+        end(self.processes[name])
 
     def wait_for(self, port):
         while True:
@@ -88,6 +105,10 @@ class Deployment:
 
     def run(self, app=APP, **config):
         """Run an app, and give what it printed."""
+        return self.begin(app, **config).text(timeout=500)
+
+    def begin(self, app=APP, **config):
+        """Begin a run of an app."""
         job = self.folder / "job"
         config = {
             "num-server-rounds": ROUNDS,
@@ -96,21 +117,33 @@ class Deployment:
             "blindsum-coordinator-ca": f'"{job}"',
         } | config
         text = " ".join(f"{key}={value}" for key, value in config.items())
-        done = subprocess.run(
-            ["flwr", "run", str(app), "test", "--stream", "--run-config", text],
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=500,
-        )
-        return done.stdout
+        name = f"run-{len(self.processes)}"
+        self.start(name, "flwr", "run", str(app), "test", "--stream", "--run-config", text)
+        return Begun(self.processes[name], self.folder / f"{name}.log")
+
+
+class Begun:
+    """A run that was begun."""
+
+    def __init__(self, process, log):
+        self._process, self._log = process, log
+
+    def text(self, timeout):
+        """What it has printed when it is over."""
+        self._process.wait(timeout)
+        return self._log.read_text()
+
+    def until(self, is_there):
+        """Wait until something is there, while it runs."""
+        while not is_there():
+            assert self._process.poll() is None, self._log.read_text()
+            time.sleep(0.1)
 
 
 def end(process):
     """End a process with what it has started."""
-    os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -124,6 +157,21 @@ def accuracy(text):
     found = re.findall(r"accuracy (\d\.\d+)", text)
     assert found, text
     return float(found[-1])
+
+
+def accuracy_of(task, rate, cohorts):
+    """The accuracy after rounds of FedAvg, each of some of the nodes, as the app trains them."""
+    model = task.initial()
+    for cohort in cohorts:
+        trained = []
+        for part in cohort:
+            local = {name: np.array(array) for name, array in model.items()}
+            images, labels = task.load_part(part, NODES)
+            task.train(local, images, labels, rate)
+            trained.append((len(labels), local))
+        total = sum(weight for weight, _ in trained)
+        model = {name: sum(weight * local[name] for weight, local in trained) / total for name in model}
+    return task.accuracy(model, *task.load_test())
 
 
 def test_a_run_over_tls_works_and_nodes_refuse_one_that_leaves_blindsum_out(deployment):

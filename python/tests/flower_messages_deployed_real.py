@@ -55,21 +55,6 @@ def test_fewer_actors_than_nodes_simulate_messages():
 # Deployment
 
 
-def accuracy_of(task, rate, cohorts):
-    """The accuracy after rounds of FedAvg, each of some of the nodes, as the app trains them."""
-    model = task.initial()
-    for cohort in cohorts:
-        trained = []
-        for part in cohort:
-            local = {name: np.array(array) for name, array in model.items()}
-            images, labels = task.load_part(part, deployed.NODES)
-            task.train(local, images, labels, rate)
-            trained.append((len(labels), local))
-        total = sum(weight for weight, _ in trained)
-        model = {name: sum(weight * local[name] for weight, local in trained) / total for name in model}
-    return task.accuracy(model, *task.load_test())
-
-
 def test_a_deployment_sums_in_messages_and_bears_a_process_that_dies(app, tmp_path, monkeypatch):
     policy = {"blindsum-policy-require-adversary": '"semi-honest"', "blindsum-policy-min-corrupt": 0}
     config = {"blindsum-transport": '"messages"', "blindsum-adversary": '"semi-honest"'}
@@ -90,6 +75,6 @@ def test_a_deployment_sums_in_messages_and_bears_a_process_that_dies(app, tmp_pa
     from digits import task
 
     rate = tomllib.loads(file.read_text())["tool"]["flwr"]["app"]["config"]["learning-rate"]
-    wanted = accuracy_of(task, rate, [(0, 1, 2, 3), (0, 2, 3)])
+    wanted = deployed.accuracy_of(task, rate, [(0, 1, 2, 3), (0, 2, 3)])
     assert wanted > 0.8
     assert deployed.accuracy(text) == pytest.approx(wanted, abs=0.005)

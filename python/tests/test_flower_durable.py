@@ -351,3 +351,30 @@ def test_no_process_is_forked_while_a_lock_is_let_go(tmp_path, monkeypatch):
         lock.close()
     fork()
     assert could == [False, False, True]
+
+
+def test_a_damaged_folder_of_another_job_stops_no_job(tmp_path, caplog):
+    other = JobFolder(str(tmp_path), "other", "a", "run-1", 0)
+    with other.locked(1.0):
+        pass
+    (folder,) = (tmp_path / "messages").iterdir()
+    (folder / "job").write_bytes(b"{")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "messages" / "link").symlink_to(elsewhere)
+    with JobFolder(str(tmp_path), "job", "a", "run-2", 0).locked(1.0):
+        pass
+    assert f"{folder / 'job'}: is damaged" in caplog.text
+    assert folder.is_dir()
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_damaged_memory_of_jobs_that_are_over_is_named(tmp_path):
+    (tmp_path / "messages").mkdir()
+    file = tmp_path / "messages" / "over"
+    file.write_bytes(b"abc\n\xff\n")
+    with (
+        pytest.raises(bs.StoreError, match=rf"{file}: is damaged .*; restore it"),
+        JobFolder(str(tmp_path), "job", "a", "run", 0).locked(1.0),
+    ):
+        pass

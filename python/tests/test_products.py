@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARIES = {"math", "monitor", "crypto", "encode", "sharing", "he", "mpc", "protocol", "job", "net"}
+LIBRARIES = {"math", "monitor", "crypto", "encode", "sharing", "he", "mpc", "protocol", "job", "etcd", "net"}
 # The crates of ours that each product is built of.
 PRODUCTS = {"python": {"python", "sim", "daemon"} | LIBRARIES, "daemon": {"daemon"} | LIBRARIES}
 # The simulator implements it, and the party that it is for offers it.

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -16,19 +17,19 @@ PLAIN = {"protocol": "plain", "parties": 3, "dim": 10}
 
 
 def test_defaults_are_those_of_the_core():
-    core = json.loads(_native.validate_job(json.dumps(PLAIN)))["spec"]
+    core = _native.Job.read(PLAIN).described()["spec"]
     assert bs.JobSpec(**PLAIN).to_dict() == core
 
 
 def test_fields_are_those_of_the_core():
-    core = json.loads(_native.validate_job(json.dumps(PLAIN)))["spec"]
+    core = _native.Job.read(PLAIN).described()["spec"]
     names = {field.name for field in dataclasses.fields(bs.JobSpec) if field.init}
     assert names == set(core)
     assert set(JobArguments.__annotations__) == names
 
 
 def test_every_table_is_a_class():
-    schema = json.loads(_native.job_schema())
+    schema = _native.job_schema()
     for place, table in schema["$defs"].items():
         field, dot, name = place.partition(".")
         if dot:
@@ -250,3 +251,30 @@ def test_a_layout_and_hyperparameters_are_part_of_the_job():
         with pytest.raises(bs.SpecError) as caught:
             bs.JobSpec(**fields, **wrong)
         assert caught.value.field == field
+
+
+def test_a_specification_is_copied_and_pickled():
+    spec = bs.JobSpec(
+        protocol=bs.SecAggPlus(neighbours=9), parties=10, dim=4, metrics=[bs.Metric("loss", 0, 1)]
+    )
+    for made in (copy.deepcopy(spec), pickle.loads(pickle.dumps(spec))):
+        assert made == spec
+        assert made.hash == spec.hash
+        assert made.chosen == spec.chosen
+        assert bs.simulate(made, [np.zeros(4)] * 10, metrics=[{"loss": 0.5}] * 10).mean is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ({1: 2}, "has a name that is no text: 1"),
+        (object(), "must be a number or a text, not <object"),
+        (np.ones(2), "must be a number or a text"),
+        (1j, "must be a number or a text"),
+    ],
+)
+def test_what_is_no_plain_data_is_refused_by_the_name_of_its_field(value, rule):
+    with pytest.raises(bs.SpecError) as refused:
+        bs.JobSpec(protocol="plain", parties=2, dim=value)
+    assert refused.value.field == "dim"
+    assert refused.value.rule.startswith(rule)

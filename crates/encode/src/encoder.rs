@@ -98,7 +98,7 @@ impl<'a> Encoder<'a> {
         Self::after(encoding, values, weight, verdict, seed)
     }
 
-    /// The same for values and a weight of which this is the verdict, by this very encoding.
+    /// Like [`Encoder::new`], for values and a weight that this encoding has validated already.
     pub(crate) fn after(
         encoding: &'a Encoding,
         values: Values<'a>,

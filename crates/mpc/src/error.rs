@@ -7,7 +7,7 @@ use crate::ServerIndex;
 #[non_exhaustive]
 pub enum MpcError {
     /// A message that is too short or too long.
-    #[error("round {round}: a message of {got} bytes from {from}, but {expected} must come")]
+    #[error("round {round}: the message of {from} has {got} bytes, and must have {expected}")]
     Length {
         /// The round, from 0.
         round: u32,
@@ -29,7 +29,7 @@ pub enum MpcError {
         got: u32,
     },
     /// Bits behind the last one of a row of bits must be 0, so that there is one encoding of each value.
-    #[error("a row of bits has ones behind its end")]
+    #[error("bit vector of a message: the bits after the last one must be zero")]
     Padding,
     /// Shares of vectors that do not fit together.
     #[error("shapes: {left} values and {right} values, but {rule} must hold")]
@@ -53,7 +53,7 @@ pub enum MpcError {
     },
     /// Messages contradict each other: one of the three servers does not follow the protocol.
     #[error(
-        "{what}: {from} says something else than what follows from the rest, so it, {me} or the third one cheats"
+        "{what}: the message of {from} contradicts the others; {from}, {me} or the third server deviates from the protocol"
     )]
     Differs {
         /// What was compared.
@@ -64,15 +64,15 @@ pub enum MpcError {
         from: ServerIndex,
     },
     /// The vector that others are compared with is shared with another norm than every direction has.
-    #[error("the vector that others are compared with is not shared as a direction")]
+    #[error("reference vector: its shares have another norm than a direction has")]
     Direction,
     /// A result was to be shown before everything computed for it was verified, or after something was found wrong.
     #[error("a result must be verified before it is shown")]
     Unverified,
     /// A computation that has failed, or of which a part was given up while it waited, says nothing any more.
-    #[error("the computation has ended before")]
+    #[error("the computation has ended already")]
     Ended,
     /// The code waits for nothing that a message could bring.
-    #[error("the computation waits for no message and does not end")]
+    #[error("the computation waits for no message and has not ended")]
     Stuck,
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::with_python;
-use crate::spec::read_job;
+use crate::spec::CheckedJob;
 use crate::wait::{interruptible, locked};
 
 /// Runs episodes of a job until so many things have happened; gives what was done, by name. `kinds` are those of the
@@ -17,14 +17,13 @@ use crate::wait::{interruptible, locked};
 #[pyfunction]
 pub fn campaign(
     py: Python<'_>,
-    spec: &str,
+    job: &CheckedJob,
     steps: u64,
     seed: u64,
     kinds: Vec<String>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<(&'static str, u64)>> {
-    let job = read_job(spec).or_raise(py)?;
-    let mut campaign = Campaign::new(job.spec().clone(), steps, seed);
+    let mut campaign = Campaign::new(job.job().spec().clone(), steps, seed);
     if !kinds.is_empty() {
         let known = |name: &String| kind(py, name);
         campaign.kinds = kinds.iter().map(known).collect::<PyResult<_>>()?;

@@ -13,6 +13,7 @@ use blindsum_net::report::JobStatus;
 use blindsum_net::{Limits, Membership, NetError, Reload, Room, Task};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use tokio::runtime::Runtime;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{Notify, broadcast, mpsc, watch};
@@ -23,7 +24,7 @@ use crate::feed::{Feed, News};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::{Homed, begin_work};
-use crate::spec::{read_fields, read_job};
+use crate::spec::{CheckedJob, plain, read_fields};
 use crate::steps::Step;
 use crate::vectors::read_model;
 use crate::wait::{abandonable, patiently};
@@ -76,13 +77,13 @@ struct Served {
 #[allow(clippy::too_many_arguments)]
 pub fn serve(
     py: Python<'_>,
-    spec: &str,
+    job: &CheckedJob,
     listen: String,
     pem: Pem,
     store: Option<PathBuf>,
     audit: Option<PathBuf>,
     model: Option<&Bound<'_, PyAny>>,
-    limits: &str,
+    limits: &Bound<'_, PyAny>,
     stop_when_done: bool,
     servers: Vec<String>,
     results: Option<PathBuf>,
@@ -108,11 +109,10 @@ pub fn serve(
         ("dashboard", settings.dashboard.as_deref()),
     ])
     .or_raise(py)?;
-    let limits: Limits = read_fields(limits)
-        .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
-    let job = read_job(spec).or_raise(py)?;
+    let limits: Limits = read_fields(limits, "limits")?;
+    let job = job.job();
     // Before the model is copied.
-    Room::now().check(&job, Task::Coordinator).or_raise(py)?;
+    Room::now().check(job, Task::Coordinator).or_raise(py)?;
     let (spec, sums_fit_64_bits) = (job.spec().clone(), job.encoding().sums_fit_64_bits());
     let initial_model = model.map(read_model).transpose()?;
     let job = spec.job.clone();
@@ -269,13 +269,17 @@ async fn watch_over(
 
 #[pymethods]
 impl Coordinator {
-    /// The next status of the job (JSON), `""` where nothing came in time, `None` at the end.
-    fn next_status(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
+    /// The next status of the job, `False` where nothing came in time, `None` at the end.
+    fn next_status<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: f64,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let served = self.served.at_home(py)?;
         let timeout = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
         match patiently(py, Some(timeout), |at_most| served.feed.next(at_most))? {
-            None => Ok(Some(String::new())),
-            Some(News::Status(status)) => Ok(Some(text(&*status)?)),
+            None => Ok(Some(PyBool::new(py, false).to_owned().into_any())),
+            Some(News::Status(status)) => plain(py, &*status).map(Some),
             Some(News::Over(ended)) => ended.or_raise(py).map(|()| None),
         }
     }
@@ -345,11 +349,6 @@ fn read_choice(name: &str) -> Result<Choice, String> {
     let json = serde_json::Value::String(name.into());
     serde_json::from_value(json)
         .map_err(|_| format!("{name:?} must be \"first\", \"turns\" or \"random\""))
-}
-
-/// A value as JSON.
-pub fn text(value: &impl serde::Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
 impl Drop for Coordinator {

@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use crate::errors::{OrRaise, raise};
+use crate::errors::OrRaise;
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::{Homed, begin_work};
-use crate::spec::{read_fields, read_job};
+use crate::spec::{CheckedJob, read_fields};
 use crate::wait::{abandonable, locked, patiently};
 
 /// The second or the third server of a job, which runs on threads of its own.
@@ -47,13 +47,13 @@ const SERVER: &str = "server";
 #[allow(clippy::too_many_arguments)]
 pub fn follow(
     py: Python<'_>,
-    spec: &str,
+    job: &CheckedJob,
     servers: Vec<String>,
     place: u8,
     listen: String,
     pem: Pem,
     state_dir: PathBuf,
-    limits: &str,
+    limits: &Bound<'_, PyAny>,
     results: Option<PathBuf>,
     metrics: Option<String>,
 ) -> PyResult<Follower> {
@@ -62,10 +62,9 @@ pub fn follow(
         metrics,
         ..Settings::default()
     };
-    let limits: Limits = read_fields(limits)
-        .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
+    let limits: Limits = read_fields(limits, "limits")?;
     let config = FollowerConfig {
-        job: read_job(spec).or_raise(py)?.spec().clone(),
+        job: job.job().spec().clone(),
         servers,
         place,
         listen,

@@ -55,8 +55,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("build_profile", BUILD_PROFILE)?;
     module.add("build_features", BUILD_FEATURES)?;
-    module.add_function(wrap_pyfunction!(spec::validate_job, module)?)?;
-    module.add_function(wrap_pyfunction!(spec::validate_flat_job, module)?)?;
+    module.add_class::<spec::CheckedJob>()?;
     module.add_function(wrap_pyfunction!(spec::job_schema, module)?)?;
     module.add_function(wrap_pyfunction!(spec::protocols, module)?)?;
     module.add_function(wrap_pyfunction!(spec::rules, module)?)?;
@@ -94,7 +93,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(coordinator::serve, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_jobs, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_rounds, module)?)?;
-    module.add_function(wrap_pyfunction!(store::stored_spec, module)?)?;
+    module.add_function(wrap_pyfunction!(store::stored_job, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_faults, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_model, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_versions, module)?)?;

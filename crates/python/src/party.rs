@@ -12,20 +12,19 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::errors::{IntoPyErr, OrRaise, raise};
+use crate::errors::{IntoPyErr, OrRaise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::{Homed, begin_work, closed};
 use crate::results::{read_only, round_result, unusable};
-use crate::spec::read_fields;
+use crate::spec::{CheckedJob, read_fields};
 use crate::steps::{Step, tag_of};
 use crate::vectors::{Vector, copied, read_model};
 use crate::wait::{abandonable, locked, patiently};
 
-/// A policy as Python writes it; what is missing takes its default.
-pub fn read_policy(py: Python<'_>, text: &str) -> PyResult<Policy> {
-    read_fields(text)
-        .map_err(|(rule, wrong)| raise(py, "ConfigError", (format!("policy.{rule}"), wrong)))
+/// A policy as Python has it; what is missing takes its default.
+pub fn read_policy(rules: &Bound<'_, PyAny>) -> PyResult<Policy> {
+    read_fields(rules, "policy")
 }
 
 /// A member of a job.
@@ -33,9 +32,8 @@ pub fn read_policy(py: Python<'_>, text: &str) -> PyResult<Policy> {
 pub struct Party {
     #[pyo3(get)]
     name: String,
-    /// The job specification, JSON.
     #[pyo3(get)]
-    spec: String,
+    job: Py<CheckedJob>,
     sums_fit_64_bits: bool,
     member: Homed<Member>,
 }
@@ -57,7 +55,7 @@ pub fn join(
     job: String,
     pem: Pem,
     server_name: Option<String>,
-    policy: &str,
+    policy: &Bound<'_, PyAny>,
     state_dir: Option<PathBuf>,
     give_up_after: f64,
     mask_memory: usize,
@@ -68,7 +66,7 @@ pub fn join(
     begin_work(py)?;
     let mut config = PartyConfig::new(url, job, credentials(pem).or_raise(py)?);
     config.server_name = server_name;
-    config.policy = read_policy(py, policy)?;
+    config.policy = read_policy(policy)?;
     config.state_dir = state_dir;
     config.give_up_after = give_up_after;
     config.mask_memory = mask_memory;
@@ -76,11 +74,10 @@ pub fn join(
     config.location = location;
     config.initial = initial.map(read_model).transpose()?.map(Arc::new);
     let party = abandonable(py, move || party::Party::join(config))?.or_raise(py)?;
-    let spec = serde_json::to_string(party.job().spec())
-        .map_err(|e| NetError::System(e.to_string()).into_py_err(py))?;
+    let job = Py::new(py, CheckedJob::new(party.job().clone()))?;
     Ok(Party {
         name: party.name().into(),
-        spec,
+        job,
         sums_fit_64_bits: party.job().encoding().sums_fit_64_bits(),
         member: Homed::new(
             SESSION,

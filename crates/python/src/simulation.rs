@@ -10,20 +10,19 @@ use blindsum_sim::{
     Cohort, DropAt, Given, Inputs, Liars, Progress, Run, Scenario, SimError, Simulation, Synthetic,
 };
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::{released, with_python};
-use crate::spec::read_job;
+use crate::spec::{CheckedJob, plain};
 use crate::vectors::{Vector, position_not_finite, sums_array};
 use crate::wait::{interruptible, locked};
 
 /// What became of a simulation.
 #[pyclass(frozen, get_all, module = "blindsum._native")]
 pub struct Simulated {
-    /// The report, JSON.
-    report: String,
+    /// The report, plain data.
+    report: Py<PyAny>,
     /// The mean, where updates were given and there is a sum.
     mean: Option<Py<PyArray1<f64>>>,
     /// The exact sums of integers, where there is a mean.
@@ -36,7 +35,7 @@ pub struct Simulated {
 #[allow(clippy::too_many_arguments)]
 pub fn simulate(
     py: Python<'_>,
-    spec: &str,
+    job: &CheckedJob,
     updates: Option<Vec<Bound<'_, PyAny>>>,
     weights: Option<Vec<u32>>,
     metrics: Option<Vec<Vec<Option<f64>>>>,
@@ -50,7 +49,7 @@ pub fn simulate(
     threads: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Simulated> {
-    let job = Arc::new(read_job(spec).or_raise(py)?);
+    let job = job.job().clone();
     let parties = updates.as_ref().map(Vec::len);
     let parties = parties.unwrap_or(job.spec().parties as usize);
     let room = Room::now().check(&job, Task::Simulation { parties });
@@ -72,7 +71,7 @@ pub fn simulate(
         let inputs = Synthetic::new(&job, seed);
         let run = execute(py, scenario, parties, &inputs, &watcher)?;
         return Ok(Simulated {
-            report: report(&run)?,
+            report: plain(py, &run.report)?.unbind(),
             mean: None,
             sums: None,
         });
@@ -95,7 +94,7 @@ pub fn simulate(
     let sums = run.last.sums.take();
     let sums = sums.map(|sums| sums_array(py, sums, fit)).transpose()?;
     Ok(Simulated {
-        report: report(&run)?,
+        report: plain(py, &run.report)?.unbind(),
         mean,
         sums: sums.map(Bound::unbind),
     })
@@ -196,10 +195,6 @@ impl Watcher {
             }
         }
     }
-}
-
-fn report(run: &Run) -> PyResult<String> {
-    serde_json::to_string(&run.report).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
 impl IntoPyErr for SimError {

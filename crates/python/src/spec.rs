@@ -1,46 +1,95 @@
-//! Job specifications as JSON: checked here, described for Python.
+//! Checked jobs, described for Python.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use blindsum_net::{Task, memory};
 use blindsum_protocol::options;
-use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, RuleName, SpecError, Step, Who};
-use pyo3::exceptions::PyValueError;
+use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, RuleName, Step, Who};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pythonize::depythonize;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, raise};
 
-/// Checks a job specification (a JSON object; missing fields take their default). Gives a JSON object:
-/// the whole `spec`, what it says (`said`), and what follows from it.
-#[pyfunction]
-pub fn validate_job(py: Python<'_>, spec: &str) -> PyResult<String> {
-    Ok(described(&read_job(spec).or_raise(py)?))
+/// A job whose specification was checked.
+#[pyclass(frozen, module = "blindsum._native", name = "Job")]
+pub struct CheckedJob(Arc<Job>);
+
+impl CheckedJob {
+    /// The job of a specification that stands elsewhere.
+    pub fn of(py: Python<'_>, spec: JobSpec) -> PyResult<Self> {
+        Ok(Self(Arc::new(spec.validate().or_raise(py)?)))
+    }
+
+    /// A job that has been checked.
+    pub fn new(job: Arc<Job>) -> Self {
+        Self(job)
+    }
+
+    /// The job.
+    pub fn job(&self) -> &Arc<Job> {
+        &self.0
+    }
 }
 
-/// The same for the flat settings of a command line: a JSON list of names and values, in their order.
-#[pyfunction]
-pub fn validate_flat_job(py: Python<'_>, settings: &str) -> PyResult<String> {
-    let settings: Vec<(String, options::Value)> = from_json(settings).or_raise(py)?;
-    let job = JobSpec::read_flat(&settings).and_then(JobSpec::validate);
-    Ok(described(&job.or_raise(py)?))
+#[pymethods]
+impl CheckedJob {
+    /// Checks the fields of a specification; those that are missing take their default.
+    #[staticmethod]
+    fn read(py: Python<'_>, fields: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::of(py, JobSpec::read(&given(fields)?).or_raise(py)?)
+    }
+
+    /// The same for the flat settings of a command line: names and values, in their order.
+    #[staticmethod]
+    fn read_flat(py: Python<'_>, settings: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let settings: Vec<(String, options::Value)> = given(settings)?;
+        Self::of(py, JobSpec::read_flat(&settings).or_raise(py)?)
+    }
+
+    /// The whole `spec`, what it says (`said`), and what follows from it.
+    fn described<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain(py, &described(&self.0))
+    }
+
+    /// Pickled as what its specification says.
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let said = plain(py, slf.get().0.spec())?;
+        Ok((slf.get_type().getattr("read")?, PyTuple::new(py, [said])?))
+    }
+}
+
+/// What Python gives as plain data, which it has looked through.
+fn given<T: DeserializeOwned>(value: &Bound<'_, PyAny>) -> PyResult<T> {
+    depythonize(value).map_err(PyErr::from)
+}
+
+/// A value as plain data of Python.
+pub fn plain<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    pythonize::pythonize(py, value).map_err(PyErr::from)
 }
 
 /// The JSON schema of a job specification.
 #[pyfunction]
-pub fn job_schema() -> PyResult<String> {
-    // Straight to text: names stay in the order in which they are declared.
-    serde_json::to_string(&JobSpec::schema()).map_err(|e| PyValueError::new_err(e.to_string()))
+pub fn job_schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    // Names stay in the order in which they are declared.
+    plain(py, &JobSpec::schema())
 }
 
-fn described(job: &Job) -> String {
+fn described(job: &Job) -> Value {
     let hash: String = job
         .hash()
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let description = json!({
+    json!({
         "spec": job.spec().whole(),
         "said": job.spec(),
         "hash": hash,
@@ -69,8 +118,7 @@ fn described(job: &Job) -> String {
         "max_error": job.encoding().max_error(),
         "norm_bound": job.encoding().norm_bound(),
         "dropouts": job.spec().dropouts_among(job.spec().parties as usize),
-    });
-    description.to_string()
+    })
 }
 
 /// The steps of a plan, in order.
@@ -132,28 +180,22 @@ fn in_plain_words(error: &str) -> String {
     }
 }
 
-/// A checked job from JSON.
-pub fn read_job(spec: &str) -> Result<Job, SpecError> {
-    JobSpec::read(&from_json(spec)?)?.validate()
-}
-
-fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, SpecError> {
-    serde_json::from_str(text).map_err(|error| SpecError {
-        field: "JSON".into(),
-        rule: error.to_string(),
-    })
-}
-
-/// A value of which every field has a default, from a JSON object; an error names the field and says what is wrong.
-pub fn read_fields<T: DeserializeOwned>(text: &str) -> Result<T, (String, String)> {
-    let object = |e: serde_json::Error| ("JSON".to_owned(), e.to_string());
-    let fields: Map<String, Value> = serde_json::from_str(text).map_err(object)?;
-    // Each can be read by itself: the error then has a name.
+/// A value from named values, of which each can be read by itself: an error names the field, below `place`, and says what is
+/// wrong.
+pub fn read_fields<T: DeserializeOwned>(fields: &Bound<'_, PyAny>, place: &str) -> PyResult<T> {
+    let py = fields.py();
+    let wrong = |field: String, error: serde_json::Error| {
+        raise(
+            py,
+            "ConfigError",
+            (field, in_plain_words(&error.to_string())),
+        )
+    };
+    let fields: Map<String, Value> = given(fields)?;
     for (field, value) in &fields {
         let alone = Map::from_iter([(field.clone(), value.clone())]);
-        if let Err(error) = serde_json::from_value::<T>(alone.into()) {
-            return Err((field.clone(), in_plain_words(&error.to_string())));
-        }
+        serde_json::from_value::<T>(alone.into())
+            .map_err(|error| wrong(format!("{place}.{field}"), error))?;
     }
-    serde_json::from_value(fields.into()).map_err(object)
+    serde_json::from_value(fields.into()).map_err(|error| wrong(place.to_owned(), error))
 }

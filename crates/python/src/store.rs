@@ -7,39 +7,40 @@ use blindsum_net::store::{ShownFault, StoreReader};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::coordinator::text;
 use crate::errors::{OrRaise, raise};
 use crate::gil::released;
 use crate::results::{instance, read_only};
+use crate::spec::{CheckedJob, plain};
 
-/// Every job of a store (JSON), by name.
+/// Every job of a store, by name.
 #[pyfunction]
-pub fn stored_jobs(py: Python<'_>, store: PathBuf) -> PyResult<String> {
-    text(
-        &StoreReader::open(&store)
-            .or_raise(py)?
-            .jobs()
-            .or_raise(py)?,
-    )
+pub fn stored_jobs(py: Python<'_>, store: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    let jobs = StoreReader::open(&store).or_raise(py)?.jobs();
+    plain(py, &jobs.or_raise(py)?)
 }
 
-/// The specification of a job of a store (JSON); `None` where the store does not have the job.
+/// A job of a store; `None` where the store does not have it.
 #[pyfunction]
-pub fn stored_spec(py: Python<'_>, store: PathBuf, job: &str) -> PyResult<Option<String>> {
+pub fn stored_job(py: Python<'_>, store: PathBuf, job: &str) -> PyResult<Option<CheckedJob>> {
     let spec = StoreReader::open(&store)
         .or_raise(py)?
         .spec(job)
         .or_raise(py)?;
-    spec.map(|spec| text(&spec)).transpose()
+    spec.map(|spec| CheckedJob::of(py, spec)).transpose()
 }
 
-/// The latest rounds of a job in a store (JSON), oldest first.
+/// The latest rounds of a job in a store, oldest first.
 #[pyfunction]
-pub fn stored_rounds(py: Python<'_>, store: PathBuf, job: &str, most: u32) -> PyResult<String> {
+pub fn stored_rounds<'py>(
+    py: Python<'py>,
+    store: PathBuf,
+    job: &str,
+    most: u32,
+) -> PyResult<Bound<'py, PyAny>> {
     let store = StoreReader::open(&store).or_raise(py)?;
     let mut rounds = store.rounds(job, most).or_raise(py)?;
     rounds.reverse();
-    text(&rounds)
+    plain(py, &rounds)
 }
 
 /// What members of a job did wrong, with what shows it: `blindsum.stores.StoredFault`, oldest first.

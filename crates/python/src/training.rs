@@ -17,7 +17,7 @@ use crate::errors::{OrRaise, raise};
 use crate::gil::released;
 use crate::results::read_only;
 use crate::simulation::{Watcher, check_values};
-use crate::spec::read_job;
+use crate::spec::{CheckedJob, plain};
 use crate::vectors::{Vector, read_model};
 use crate::wait::{interruptible, locked};
 
@@ -40,8 +40,8 @@ type SavedBest = (String, u64, u64, f64, u32);
 /// What became of a round.
 #[pyclass(frozen, get_all, module = "blindsum._native")]
 pub struct TrainedRound {
-    /// The report, JSON.
-    report: String,
+    /// The report, plain data.
+    report: Py<PyAny>,
     /// The mean, where there is a sum.
     mean: Option<Py<PyArray1<f64>>>,
     /// Ranks of the parties whose updates are in it.
@@ -65,7 +65,7 @@ impl TrainingSimulation {
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
-        spec: &str,
+        job: &CheckedJob,
         model: Option<Bound<'_, PyAny>>,
         state: Option<Saved>,
         drop: f64,
@@ -74,7 +74,7 @@ impl TrainingSimulation {
         seed: u64,
         threads: usize,
     ) -> PyResult<Self> {
-        let job = Arc::new(read_job(spec).or_raise(py)?);
+        let job = job.job().clone();
         let parties = job.spec().parties as usize;
         let room = Room::now().check(&job, Task::Simulation { parties });
         room.or_raise(py)?;
@@ -148,8 +148,7 @@ impl TrainingSimulation {
         let survivors =
             survivors.map(|set: &PartySet| set.iter().map(|party| party.rank()).collect());
         Ok(TrainedRound {
-            report: serde_json::to_string(&report)
-                .map_err(|error| raise(py, "BlindsumError", (error.to_string(),)))?,
+            report: plain(py, &report)?.unbind(),
             mean: mean.map(|mean| mean.into_pyarray(py).unbind()),
             survivors: survivors.unwrap_or_default(),
             ends: result
@@ -274,7 +273,7 @@ impl TrainingSimulation {
 /// The models that follow one another as a job says, from means that are given: a job in the clear.
 #[pyclass(module = "blindsum._native")]
 pub struct ModelSteps {
-    job: Job,
+    job: Arc<Job>,
     model: Model,
 }
 
@@ -284,11 +283,11 @@ impl ModelSteps {
     #[new]
     fn new(
         py: Python<'_>,
-        spec: &str,
+        job: &CheckedJob,
         first: Option<Bound<'_, PyAny>>,
         state: Option<(u64, Vec<u8>)>,
     ) -> PyResult<Self> {
-        let job = read_job(spec).or_raise(py)?;
+        let job = job.job().clone();
         let refused = |rule: String| raise(py, "InputError", (format!("model: {rule}"),));
         let model = match (first, state) {
             (_, Some((version, bytes))) => {

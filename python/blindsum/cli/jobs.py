@@ -56,7 +56,8 @@ def spec_from(options: argparse.Namespace, **defaults: Any) -> JobSpec:
     try:
         return JobSpec.from_settings(settings)
     except SpecError as error:
-        if error.rule.startswith("is unknown"):
+        given = {name.rpartition(".")[2] for name, _ in settings}
+        if error.field in given - {name for name, _ in _options()}:
             raise SpecError(error.field, f"{error.rule}; {LISTED}") from error
         raise
 
@@ -103,7 +104,7 @@ def flags_of_job(options: argparse.Namespace) -> list[str]:
 
 def _options() -> Iterator[tuple[str, list[str]]]:
     """Every option by its name, and what it is in each table that has it."""
-    schema = json.loads(_native.job_schema())
+    schema = _native.job_schema()
     for name, option in schema["properties"].items():
         yield name, [_said_of(option)]
     found: dict[str, dict[str, list[str]]] = {}

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if options.schema and options.job is not None:
         options.usage("argument --schema: not allowed with argument JOB")
     if options.schema:
-        print(json.dumps(json.loads(_native.job_schema()), indent=2, ensure_ascii=False))
+        print(json.dumps(_native.job_schema(), indent=2, ensure_ascii=False))
         return EXIT_SUM
     if options.job is None:
         options.usage("one of the arguments JOB --schema is required")

@@ -235,7 +235,7 @@ def _setting(name: str, value: object) -> tuple[str, object]:
 
 def _refuse_foreign(field: str, option: str, protocol: str) -> None:
     """Refuse an option of other protocols alone: every run with it would be impossible."""
-    schema = json.loads(_native.job_schema())
+    schema = _native.job_schema()
     tables = {place: set(table["properties"]) for place, table in schema["$defs"].items() if "." in place}
     owners = [place.partition(".")[2] for place, names in tables.items() if option in names]
     elsewhere = option in schema["properties"] or any(
@@ -254,6 +254,6 @@ def dropped(parties: int, drop: float) -> int:
 
 def _options() -> set[str]:
     """Names of all options of jobs, protocols and encodings."""
-    schema = json.loads(_native.job_schema())
+    schema = _native.job_schema()
     tables = [table["properties"] for place, table in schema["$defs"].items() if "." in place]
     return {name for table in (schema["properties"], *tables) for name in table} - {"name"}

@@ -364,7 +364,7 @@ def _remove_old(place: Path, own: Path, owner: Mapping[str, Any]) -> bool:
     """Remove the folders of jobs that are over, and give whether none is left that a process holds."""
     is_done = True
     for other in sorted(place.iterdir()):
-        if other == own or not other.is_dir():
+        if other == own or other.is_symlink() or not other.is_dir():
             continue
         try:
             is_done &= _is_removed(other, owner)
@@ -376,7 +376,12 @@ def _remove_old(place: Path, own: Path, owner: Mapping[str, Any]) -> bool:
 
 def _is_removed(folder: Path, owner: Mapping[str, Any]) -> bool:
     """Remove the folder of a job that is over; false where it is to be looked at again."""
-    if not (_is_unused(folder) or _is_over(folder, owner)):
+    try:
+        if not (_is_unused(folder) or _is_over(folder, owner)):
+            return True
+    except StoreError as error:
+        # It is no matter of this job, and stays as it is.
+        logger.warning("%s", error)
         return True
     with FileLock(folder / "lock") as lock:
         # Another process answers or begins there, or has removed it meanwhile.

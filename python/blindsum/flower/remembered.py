@@ -70,5 +70,15 @@ def _change(place: Path, name: str, change: Callable[[list[str]], list[str]], *,
 
 
 def lines(file: Path) -> list[str]:
-    """The lines of such a file; there are none where it does not exist."""
-    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    """The lines of such a file; there are none where it does not exist.
+
+    Raises
+    ------
+    blindsum.StoreError
+        It is damaged.
+    """
+    try:
+        return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    except UnicodeDecodeError as error:
+        cure = "restore it; where there is no copy, remove it while no run is under way"
+        raise StoreError(f"{file}: is damaged ({error.reason} at byte {error.start}); {cure}") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -196,11 +195,10 @@ class _Run:
                 )
             self.names[-1] = root
         self.done.extend(self.checkpoints.rounds)
-        text = self.spec.to_json()
         start = None if self.checkpoints.state is not None else self.start
         simulated = {**self.settings, "model": start, "state": self.checkpoints.state}
         try:
-            self.job = _native.TrainingSimulation(text, **simulated)
+            self.job = _native.TrainingSimulation(self.spec._job, **simulated)
         except (BlindsumError, OverflowError, TypeError, ValueError) as error:
             if self.checkpoints.state is None:
                 raise
@@ -213,7 +211,7 @@ class _Run:
         self.log = RunLog(self.spec)
         self.plain = None
         if self.has_plain:
-            self.plain = _native.ModelSteps(text, self.start, self.checkpoints.plain)
+            self.plain = _native.ModelSteps(self.spec._job, self.start, self.checkpoints.plain)
 
     def rounds(self) -> Iterator[TrainingRound]:
         """Run rounds until there are all of them, or the job stops early."""
@@ -274,7 +272,7 @@ class _Run:
             self.devices.delays(training),
             None,
         )
-        report = json.loads(ended.report)
+        report = ended.report
         self.log.clipped(number, report["clipped"] or 0, len(gives))
         survivors = [self.names[rank] for rank in ended.survivors]
         lost |= {

@@ -77,11 +77,11 @@ fn generated() -> Result<[(PathBuf, String); 3], Box<dyn Error>> {
 /// Messages and services of etcd. Its side of them is for tests.
 fn etcd() -> Result<(PathBuf, String, &'static str), Box<dyn Error>> {
     let schema = protox::compile([ETCD], [root().join("proto")])?;
-    let tonic = tonic_prost_build::configure().server_mod_attribute("etcdserverpb", "#[cfg(test)]");
+    let tonic = tonic_prost_build::configure().server_mod_attribute("etcdserverpb", "#[cfg(feature = \"server\")]");
     let code = made("etcdserverpb.rs", |folder| {
         tonic.out_dir(folder).compile_fds(schema)
     })?;
-    Ok((root().join("crates/net/src/generated/etcd.rs"), code, ETCD))
+    Ok((root().join("crates/etcd/src/generated.rs"), code, ETCD))
 }
 
 /// What the makers of services all do: the messages are those of another crate.

@@ -8,9 +8,9 @@ use blindsum_protocol::Job;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::coordinator::text;
 use crate::errors::IntoPyErr;
 use crate::results::{instance, read_only, round_result};
+use crate::spec::CheckedJob;
 
 /// What a party tells its caller.
 pub enum Event {
@@ -47,11 +47,8 @@ impl Event {
         let exception = |error: JobError| error.into_py_err(py).into_value(py);
         match self {
             Self::Joined(job) => {
-                let fields = py
-                    .import("json")?
-                    .call_method1("loads", (text(job.spec())?,))?;
                 let class = py.import("blindsum.spec")?.getattr("JobSpec")?;
-                let spec = class.call_method1("from_dict", (fields,))?;
+                let spec = class.call_method1("_of", (CheckedJob::new(job),))?;
                 instance!(py, "blindsum.machines", "Joined", spec: spec)
             }
             Self::Begun(begun) => instance!(py, "blindsum.machines", "RoundBegins",

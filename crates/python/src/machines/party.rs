@@ -18,13 +18,13 @@ use pyo3::types::PyBytes;
 
 use super::events::Event;
 use super::{LARGEST_FRAME, MACHINE, clocks};
-use crate::coordinator::text;
 use crate::errors::{IntoPyErr, OrRaise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::party::read_policy;
 use crate::process::{Home, begin_work};
 use crate::results::{instance, unusable};
+use crate::spec::CheckedJob;
 use crate::steps::{Step, tag_of};
 use crate::system::{entropy, random};
 use crate::vectors::{Vector, copied, read_model};
@@ -69,7 +69,7 @@ impl PartyMachine {
         py: Python<'_>,
         job: String,
         pem: Pem,
-        policy: &str,
+        policy: &Bound<'_, PyAny>,
         state: Option<&[u8]>,
         mark: Option<u64>,
         mask_memory: usize,
@@ -87,7 +87,7 @@ impl PartyMachine {
         let (records, now, entropy) = (Arc::new(records), clocks(py, now, wall)?, entropy()?);
         let settings = Settings {
             job,
-            policy: read_policy(py, policy)?,
+            policy: read_policy(policy)?,
             mask_memory,
             location: String::new(),
             job_memory: Arc::default(),
@@ -130,12 +130,12 @@ impl PartyMachine {
         PyBytes::new(py, &self.certificate)
     }
 
-    /// The job, JSON, once it is known.
+    /// The job, once it is known.
     #[getter]
-    fn spec(&self, py: Python<'_>) -> PyResult<Option<String>> {
+    fn job(&self, py: Python<'_>) -> PyResult<Option<CheckedJob>> {
         self.home.check(py, MACHINE)?;
         let desk = locked(&self.desk);
-        desk.job.as_ref().map(|job| text(job.spec())).transpose()
+        Ok(desk.job.clone().map(CheckedJob::new))
     }
 
     /// There is a new connection.

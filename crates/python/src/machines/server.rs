@@ -17,25 +17,22 @@ use blindsum_protocol::{InitialModel, Job};
 use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde::Deserialize;
 
 use super::desk::{Connection, Desk, Event};
 use super::{MACHINE, clocks};
 use crate::calls::{call_end, read_call};
-use crate::coordinator::text;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::process::{Home, begin_work};
 use crate::results::instance;
-use crate::spec::read_job;
+use crate::spec::{CheckedJob, plain};
 use crate::steps::Step;
 use crate::system::entropy;
 use crate::vectors::read_model;
 use crate::wait::locked;
 
-/// How long a coordinator waits, and for what, as Python writes it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+/// How long a coordinator waits, and for what: `blindsum.machines.Waits`.
+#[derive(FromPyObject)]
 struct Waits {
     patience: f64,
     reconnect_grace: f64,
@@ -61,20 +58,18 @@ impl ServerMachine {
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
-        spec: &str,
+        job: &CheckedJob,
         ca: &str,
         revoked: Option<&str>,
         store: Option<&[u8]>,
         model: Option<&Bound<'_, PyAny>>,
-        waits: &str,
+        waits: Waits,
         hosted: bool,
         now: f64,
         wall: f64,
     ) -> PyResult<Self> {
         begin_work(py)?;
-        let waits: Waits = serde_json::from_str(waits)
-            .map_err(|error| raise(py, "ConfigError", ("waits", error.to_string())))?;
-        let job = Arc::new(read_job(spec).or_raise(py)?);
+        let job = job.job().clone();
         let anchor = Arc::new(TrustAnchor::from_pem(ca, revoked).or_raise(py)?);
         Room::now().check(&job, Task::Coordinator).or_raise(py)?;
         let store = match store {
@@ -283,11 +278,12 @@ impl ServerMachine {
         Ok(wake.map(|Time(wake)| wake.as_secs_f64()))
     }
 
-    /// Where the job stands, JSON.
+    /// Where the job stands.
     #[getter]
-    fn status(&self, py: Python<'_>) -> PyResult<String> {
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.home.check(py, MACHINE)?;
-        text(&*locked(&self.desk).machine.status())
+        let status = locked(&self.desk).machine.status().clone();
+        plain(py, &*status)
     }
 
     /// All that must not be forgotten.

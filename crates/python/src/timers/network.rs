@@ -54,9 +54,9 @@ impl Crowd {
         job: &str,
         pems: Vec<(String, String)>,
         ca: &str,
-        policy: &str,
+        policy: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let policy = read_policy(py, policy)?;
+        let policy = read_policy(policy)?;
         let config = |(certificate, key)| {
             let credentials = Credentials::new(certificate, key, ca);
             let mut config = PartyConfig::new(url, job, credentials);

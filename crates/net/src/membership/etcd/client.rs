@@ -12,16 +12,16 @@ use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use super::pb;
-use super::pb::kv_client::KvClient;
-use super::pb::lease_client::LeaseClient;
-use super::pb::watch_client::WatchClient;
-use super::pb::watch_request::RequestUnion;
 use crate::address::Address;
 use crate::connect::Target;
 use crate::plain::status_words;
 use crate::stream::Traffic;
 use crate::tls::{EtcdSide, Renewed};
+use blindsum_etcd as pb;
+use blindsum_etcd::kv_client::KvClient;
+use blindsum_etcd::lease_client::LeaseClient;
+use blindsum_etcd::watch_client::WatchClient;
+use blindsum_etcd::watch_request::RequestUnion;
 
 /// Time for each step of a connection, and for each call.
 const STEP_TIME: Duration = Duration::from_secs(5);

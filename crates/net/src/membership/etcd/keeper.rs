@@ -14,10 +14,10 @@ use tracing::{info, warn};
 use super::Word;
 use super::client::{Both, Client, Dial, Members, key_of, name_in};
 use super::manager::Board;
-use super::pb;
-use super::pb::event::EventType;
 use crate::NetError;
 use crate::connect::PAUSES;
+use blindsum_etcd as pb;
+use blindsum_etcd::event::EventType;
 
 /// Time for an answer to a renewal, at least.
 const MIN_ANSWER_TIME: Duration = Duration::from_secs(2);

@@ -20,12 +20,6 @@ pub(super) use client::Dial;
 pub(super) use keeper::Keeper;
 pub(super) use manager::EtcdManager;
 
-/// The messages and services of `proto/etcd.proto`. `tools/schema` writes them.
-#[allow(missing_docs, clippy::all, dead_code)]
-pub(crate) mod pb {
-    include!("../../generated/etcd.rs");
-}
-
 /// What a manager tells its keeper of a member.
 pub(super) enum Word {
     /// It has a lease, by a number that no other lease of it has.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use blindsum_etcd as pb;
 use blindsum_net::{Credentials, Membership};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
@@ -18,14 +19,9 @@ use tonic::body::Body;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response, Status, Streaming};
 
-use self::pb::event::EventType;
-use self::pb::watch_request::RequestUnion;
 use super::{PATIENCE, Pki};
-
-#[allow(clippy::all, dead_code, missing_docs)]
-mod pb {
-    include!("../../../src/generated/etcd.rs");
-}
+use blindsum_etcd::event::EventType;
+use blindsum_etcd::watch_request::RequestUnion;
 
 /// How often the stand-in looks which leases have run out.
 const LOOK: Duration = Duration::from_millis(20);
