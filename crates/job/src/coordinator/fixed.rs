@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::roster::CertifiedRoster;
-use blindsum_protocol::{Job, Numbers, nonce_commitment};
+use blindsum_protocol::{Job, RoundParameters, nonce_commitment};
 
 use super::beginning::Beginnings;
 use super::lost::Lost;
@@ -38,7 +38,7 @@ impl Opening {
         number: u64,
         roster: &CertifiedRoster,
         model: pb::ModelName,
-        numbers: Numbers,
+        numbers: RoundParameters,
     ) -> Self {
         let members = roster.members().iter();
         let committed = members.clone().map(|member| pb::Committed {

@@ -6,7 +6,7 @@
 //! without the members that did not open.
 
 use blindsum_crypto::roster::CertifiedRoster;
-use blindsum_protocol::Numbers;
+use blindsum_protocol::RoundParameters;
 use tracing::{info, warn};
 
 use super::fixed::Opening;
@@ -24,7 +24,7 @@ impl Coordinator {
         &mut self,
         number: u64,
         roster: CertifiedRoster,
-        numbers: Numbers,
+        numbers: RoundParameters,
     ) -> Result<CertifiedRoster, Halt> {
         // Parties have had the time to come: nobody waits for more of them, should this round come to nothing.
         self.state.rounds.met = true;

@@ -7,7 +7,7 @@ use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
 use blindsum_encode::Judged;
 use blindsum_protocol::{
-    Client, Job, Message, Numbers, PartyId, Plan, Prepared, Round, ServerRole, Tag,
+    Client, Job, Message, PartyId, Plan, Prepared, Round, RoundParameters, ServerRole, Tag,
 };
 
 use super::certificates::Certificates;
@@ -194,10 +194,10 @@ pub(crate) fn certified_round(
     let numbers = start
         .numbers
         .as_ref()
-        .map_or_else(Numbers::default, Numbers::from);
+        .map_or_else(RoundParameters::default, RoundParameters::from);
     let tag = Tag::read(start.tag, &start.about).map_err(|reason| refused(&reason))?;
     let round = match start.kind() {
-        pb::RoundKind::KeySetup if numbers != Numbers::default() => {
+        pb::RoundKind::KeySetup if numbers != RoundParameters::default() => {
             return Err(refused("the numbers of a key set-up must be 0"));
         }
         pb::RoundKind::KeySetup => {
