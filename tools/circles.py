@@ -43,9 +43,6 @@ CRATES = (
 TANGLED = {
     "job": {
         "follower": "computing released rounds",
-        "server": "called choosing concluding counting delivery departed ended failed faults first hidden "
-        "hosted job joining members opening operator plateau released revocation round running servers "
-        "talking times trouble",
     },
     "sim": {
         "drive": "parties post servers",

@@ -24,8 +24,6 @@ FIELDS, METHODS = 15, 40
 LARGE = {
     "job": {
         "party::suspended::Suspended": (26, 40),
-        "server::Lead": (46, 234),
-        "server::running::Running": (15, 44),
         "store::written::StoredBytes": (16, 40),
         # What people read.
         "report::JobStatus": (23, 40),

@@ -67,6 +67,15 @@ def test_its_code_is_that_of_plain():
     assert sorted(ours) == sorted(theirs)
 
 
+@pytest.mark.parametrize(("field", "owner"), [("ring", "paillier"), ("results", "mpc3")])
+def test_a_protocol_names_only_what_it_has(field, owner):
+    sources = ROOT / "crates/protocol/src"
+    places = [*(sources / "protocols").rglob("*.rs"), *(sources / "toys").rglob("*.rs")]
+    naming = [path for path in places if re.search(rf"^ +{field}:? ", path.read_text(), re.MULTILINE)]
+    assert {path.relative_to(sources).parts[:2] for path in naming} == {("protocols", owner)}
+    assert f"{field}:" not in Names("masked-sum").filled("mod.rs.in")
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

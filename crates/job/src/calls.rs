@@ -1,7 +1,7 @@
 //! Rounds that a host begins: a program with rounds of its own, such as a framework for federated learning, says with
 //! which parties, for which step, and is handed what comes of it.
 //!
-//! A job of a host ([`Parts::hosted`](crate::server::Parts::hosted)) begins no round by itself. Its host *calls* one
+//! A job of a host ([`Parts::hosted`](crate::coordinator::Parts::hosted)) begins no round by itself. Its host *calls* one
 //! ([`Call`]), of exactly the parties that it names. The coordinator waits for these and for nobody else; the others sit
 //! the round out. Whom the host knows to have failed it reports, and nobody waits for these any more.
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
-use blindsum_protocol::{Job, Numbers, Round, Tag};
+use blindsum_protocol::{Job, Round, RoundParameters, Tag};
 
 use crate::connection::Certificates;
 use crate::error::wrong;
@@ -39,10 +39,10 @@ pub(crate) fn certified_round(
     let numbers = start
         .numbers
         .as_ref()
-        .map_or_else(Numbers::default, Numbers::from);
+        .map_or_else(RoundParameters::default, RoundParameters::from);
     let tag = Tag::read(start.tag, &start.about).map_err(|reason| refused(&reason))?;
     let round = match start.kind() {
-        pb::RoundKind::KeySetup if numbers != Numbers::default() => {
+        pb::RoundKind::KeySetup if numbers != RoundParameters::default() => {
             return Err(refused("the numbers of a key set-up must be 0"));
         }
         pb::RoundKind::KeySetup => {

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use crate::chunks::pieces;
+use crate::coordinator::ShelfError;
 use crate::pb::{self, CoordinatorFrame, PartyFrame};
-use crate::server::ShelfError;
-use crate::{party, server};
+use crate::{coordinator, party};
 
 /// The frames of what a party says.
 pub fn of_party(say: party::Say) -> Vec<PartyFrame> {
@@ -24,11 +24,11 @@ pub fn of_party(say: party::Say) -> Vec<PartyFrame> {
 ///
 /// # Errors
 /// What the coordinator passes on cannot be read.
-pub fn of_coordinator(say: server::Say) -> Result<Vec<CoordinatorFrame>, ShelfError> {
+pub fn of_coordinator(say: coordinator::Say) -> Result<Vec<CoordinatorFrame>, ShelfError> {
     Ok(match say {
-        server::Say::Frame(frame) => vec![frame],
-        server::Say::Shared(frame) => vec![frame.frame().clone()],
-        server::Say::Message {
+        coordinator::Say::Frame(frame) => vec![frame],
+        coordinator::Say::Shared(frame) => vec![frame.frame().clone()],
+        coordinator::Say::Message {
             round,
             stage,
             content,
@@ -36,7 +36,7 @@ pub fn of_coordinator(say: server::Say) -> Result<Vec<CoordinatorFrame>, ShelfEr
             Some(message) => chunks(round, stage, message),
             None => Vec::new(),
         },
-        server::Say::Model { version, values } => model_chunks(version, values),
+        coordinator::Say::Model { version, values } => model_chunks(version, values),
     })
 }
 

@@ -4,7 +4,7 @@
 //! effects: send, compute, write to disk, tell the caller. It has no socket, no clock, no thread and no randomness of
 //! its own, so a network, a simulator and another program's transport drive the same code.
 //!
-//! [`party`] is a member of a job, [`server`] its coordinator, [`follower`] another server that the job needs,
+//! [`party`] is a member of a job, [`coordinator`] leads it, [`follower`] another server that the job needs,
 //! [`session`] the coordinator's side of one connection, [`membership`] who lives. [`Model`] is what parties and coordinator compute.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -18,6 +18,7 @@ mod certified;
 pub mod chunks;
 mod closed;
 mod connection;
+pub mod coordinator;
 pub mod difference;
 mod error;
 mod falling;
@@ -34,7 +35,6 @@ pub mod records;
 pub mod released;
 pub mod report;
 pub mod results;
-pub mod server;
 pub mod session;
 pub mod store;
 pub mod totals;

@@ -1,6 +1,8 @@
 //! The messages of `proto/blindsum.proto`, written by `tools/schema`, and how frames are made of them.
 #![allow(missing_docs, clippy::all)]
 
+use blindsum_protocol::RoundParameters;
+
 include!("generated/messages.rs");
 
 /// The versions of the wire format, oldest to newest, that this program speaks.
@@ -48,23 +50,20 @@ frames!(CoordinatorFrame, coordinator_frame:
     JobHeld(JobHeld),
 );
 
-impl From<blindsum_protocol::Numbers> for Numbers {
-    fn from(numbers: blindsum_protocol::Numbers) -> Self {
+impl From<RoundParameters> for Numbers {
+    fn from(chosen: RoundParameters) -> Self {
+        let [neighbours, threshold, packing] = chosen.words();
         Self {
-            neighbours: numbers.neighbours,
-            threshold: numbers.threshold,
-            packing: numbers.packing,
+            neighbours,
+            threshold,
+            packing,
         }
     }
 }
 
-impl From<&Numbers> for blindsum_protocol::Numbers {
-    fn from(numbers: &Numbers) -> Self {
-        Self {
-            neighbours: numbers.neighbours,
-            threshold: numbers.threshold,
-            packing: numbers.packing,
-        }
+impl From<&Numbers> for RoundParameters {
+    fn from(told: &Numbers) -> Self {
+        Self::from_words([told.neighbours, told.threshold, told.packing])
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::debug;
 
 use crate::chunks::{Assembly, CHUNK, ChunkError, Pushed};
+use crate::coordinator::{Gate, Hold, Input, LinkId, Peer, Traffic};
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, PartyFrame, RefusalCode, Refused};
-use crate::server::{Gate, Hold, Input, LinkId, Peer, Traffic};
 
 /// How often a party may send its answer to one stage over one connection: more than it is ever asked to.
 pub const MAX_REPEATS: u32 = 8;
@@ -283,7 +283,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::server::Who;
+    use crate::coordinator::Who;
     use crate::testing::rng;
 
     /// Bytes of the answers: two chunks.

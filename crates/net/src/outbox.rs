@@ -265,7 +265,7 @@ impl Sender<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use blindsum_job::server::{Shelf, Shelves};
+    use blindsum_job::coordinator::{Shelf, Shelves};
     use blindsum_protocol::{Outgoing, PartyId, Piece};
     use tokio_stream::StreamExt;
 

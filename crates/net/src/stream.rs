@@ -34,7 +34,7 @@ struct Broken {
     alert: Option<AlertDescription>,
 }
 
-impl blindsum_job::server::Traffic for Traffic {
+impl blindsum_job::coordinator::Traffic for Traffic {
     fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use blindsum_job::server::Counted;
+use blindsum_job::coordinator::Counted;
 use blindsum_job::totals::{Histogram, RefusedBecause, Totals};
 use tokio::sync::watch;
 

@@ -52,13 +52,13 @@ pub use crate::core::job::Job;
 pub use crate::core::kind::RoundKind;
 pub use crate::core::memory::JobMemory;
 pub use crate::core::names::{Adversary, InitialModel, ModelUpdate, SuiteName};
-pub use crate::core::numbers::Numbers;
 pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
 pub use crate::core::round::{
     ClientSetup, Excuse, FollowerSetup, InTheClear, Piece, Prepared, Round, RoundSum, Tag,
     nonce_commitment,
 };
+pub use crate::core::round_parameters::RoundParameters;
 pub use crate::core::seat::{Seat, ServerRole};
 pub use crate::core::servers::{KnownServers, ServerIdentity};
 pub use crate::core::sparsity::Sparsity;

@@ -96,7 +96,7 @@ arguments or credentials, 130 a second signal came while it stopped
 """
 
 
-QUIET = f"{log.DEFAULT},blindsum_job::server::trouble=error"
+QUIET = f"{log.DEFAULT},blindsum_job::waits=error"
 """The default log without the lines that this command prints itself: for whom a job waits."""
 
 

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use super::Server;
 use crate::JobError;
 use crate::connection::{LinkId, Say};
+use crate::coordinator::Hold;
 use crate::machine::{Machine, Now};
 use crate::pb::CoordinatorFrame;
 use crate::records::Records;
 use crate::results::Results;
-use crate::server::Hold;
 
 /// Gives the newest certificate of a server, with its key.
 pub type CurrentIdentity = Arc<dyn Fn() -> Arc<ServerIdentity> + Send + Sync>;

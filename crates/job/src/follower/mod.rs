@@ -19,12 +19,12 @@ use bytes::Bytes;
 use tracing::{debug, error, info, warn};
 
 use crate::connection::{self, Connection, LinkId, Say};
+use crate::coordinator::Hold;
 use crate::error::wrong;
 use crate::machine::Hand;
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use crate::released::Releases;
-use crate::server::Hold;
 use crate::{JobError, foreign};
 
 use released::keep_releases;

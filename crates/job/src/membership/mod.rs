@@ -5,7 +5,7 @@
 //! back it gets a new lease.
 //!
 //! The coordinator's machine says who is let in and who leaves ([`Lease`]), and hears of leases that ran out
-//! ([`Input::LeaseLost`](crate::server::Input::LeaseLost)). Between the two stand [`Leases`], which see the signs of life, and
+//! ([`Input::LeaseLost`](crate::coordinator::Input::LeaseLost)). Between the two stand [`Leases`], which see the signs of life, and
 //! a [`MembershipManager`] (MYSTIKO §III), which keeps the leases: in the process ([`Embedded`]), or elsewhere.
 
 mod embedded;

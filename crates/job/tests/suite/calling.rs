@@ -1,8 +1,8 @@
 //! A coordinator whose rounds the test begins, as a host does.
 
 use blindsum_job::calls::{Call, CallEnd, CallError, CallId};
+use blindsum_job::coordinator::Input;
 use blindsum_job::report::RoundReport;
-use blindsum_job::server::Input;
 use blindsum_job::store::Store;
 use blindsum_protocol::JobSpec;
 

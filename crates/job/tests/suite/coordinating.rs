@@ -1,9 +1,9 @@
 //! Whole rounds of a coordinator that is driven by hand.
 
+use blindsum_job::coordinator::Input;
 use blindsum_job::pb::RefusalCode;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::report::{JobState, RoundState};
-use blindsum_job::server::Input;
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_job::{JobError, Model, hex};
 use blindsum_protocol::{Job, JobSpec, ProtocolName};

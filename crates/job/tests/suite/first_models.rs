@@ -176,7 +176,7 @@ fn a_party_that_vanishes_stalls_or_declines_is_passed_over() {
     let mut scene = connected(&[0, 1, 2]);
     assert!(is_asked(&mut scene, 0));
     let link = scene.parties[0].link;
-    scene.give(blindsum_job::server::Input::Lost {
+    scene.give(blindsum_job::coordinator::Input::Lost {
         link,
         reason: "gone".into(),
         returns: true,

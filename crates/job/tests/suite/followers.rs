@@ -1,12 +1,12 @@
 //! What becomes of rounds at the second and the third server: where one begins twice or is over, where a line breaks, and
 //! where a party lies.
 
+use blindsum_job::coordinator::Hold;
 use blindsum_job::follower::{self, UploadId, Uploaded};
 use blindsum_job::party::Say;
 use blindsum_job::pb;
 use blindsum_job::pb::party_frame::Frame as UpFrame;
 use blindsum_job::report::RoundState;
-use blindsum_job::server::Hold;
 use blindsum_protocol::{
     Adversary, Clipping, JobSpec, ModelUpdate, Mpc3, Quantised, ResultName, RuleName, ServerIndex,
     ServerRole,

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use blindsum_job::calls::{Call, CallEnd, CallError, CallId, CallLost, CallSum};
+use blindsum_job::coordinator::Input;
 use blindsum_job::orders::Command;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, LeavingCode, RoundRefusalCode};
 use blindsum_job::report::JobState;
-use blindsum_job::server::Input;
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
 
 use crate::scene::Scene;

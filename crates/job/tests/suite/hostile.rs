@@ -1,9 +1,9 @@
 //! Frames that come twice or late, and members that make the most of what they may say.
 
 use blindsum_job::JobError;
+use blindsum_job::coordinator::Input;
 use blindsum_job::pb::{self, coordinator_frame::Frame};
 use blindsum_job::report::RoundReport;
-use blindsum_job::server::Input;
 use blindsum_job::store::Store;
 use blindsum_protocol::{JobSpec, ModelUpdate, ProtocolName};
 

@@ -8,12 +8,12 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pki::Validity;
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::chunks::pieces;
+use blindsum_job::coordinator::{self, CoordinatorMachine, MemoryShelves, Peer, Traffic};
 use blindsum_job::follower::{self, ServerMachine};
 use blindsum_job::machine::Now;
 use blindsum_job::party::{PartyMachine, Policy, RoundResult};
 use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::records::MemoryRecords;
-use blindsum_job::server::{self, CoordinatorMachine, MemoryShelves, Peer, Traffic};
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{
     Adversary, Integers, Job, JobSpec, ModelUpdate, ProtocolName, RuleName, ServerRole,
@@ -177,7 +177,7 @@ pub fn open(
     now: Now,
     lives: u8,
 ) -> CoordinatorMachine {
-    let parts = server::Parts {
+    let parts = coordinator::Parts {
         job: job.clone(),
         initial: None,
         store: store.clone(),
@@ -185,12 +185,12 @@ pub fn open(
         own: None,
         results: Some(kept.clone()),
         shelves: Arc::new(MemoryShelves),
-        settings: server::Settings {
+        settings: coordinator::Settings {
             patience: Duration::from_secs(3600),
             reconnect_grace: Duration::from_secs(2),
             chunk_timeout: Duration::from_secs(5),
             failed_rounds: 3,
-            choice: server::Choice::First,
+            choice: coordinator::Choice::First,
             change: 1,
         },
         hosted: false,
@@ -211,12 +211,12 @@ pub fn policy() -> Policy {
 }
 
 /// What the coordinator says, as frames.
-pub fn frames(say: server::Say) -> Vec<CoordinatorFrame> {
+pub fn frames(say: coordinator::Say) -> Vec<CoordinatorFrame> {
     match say {
-        server::Say::Frame(frame) => vec![frame],
-        server::Say::Shared(frame) => vec![frame.frame().clone()],
-        server::Say::Model { .. } => panic!("no toy keeps a model"),
-        server::Say::Message {
+        coordinator::Say::Frame(frame) => vec![frame],
+        coordinator::Say::Shared(frame) => vec![frame.frame().clone()],
+        coordinator::Say::Model { .. } => panic!("no toy keeps a model"),
+        coordinator::Say::Message {
             round,
             stage,
             content,

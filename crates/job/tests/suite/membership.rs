@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use blindsum_job::coordinator::Input;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, LeavingCode, RefusalCode};
 use blindsum_job::report::RoundState;
-use blindsum_job::server::Input;
 use blindsum_job::store::Store;
 use blindsum_protocol::{JobSpec, ModelUpdate, ProtocolName};
 

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use blindsum_job::coordinator::Input;
 use blindsum_job::pb::{self, coordinator_frame::Frame};
 use blindsum_job::report::{JobState, RoundState};
-use blindsum_job::server::Input;
 use blindsum_job::store::Store;
 use blindsum_protocol::{JobSpec, ProtocolName};
 

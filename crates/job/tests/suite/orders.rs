@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use blindsum_job::coordinator::Input;
 use blindsum_job::orders::{Change, Command, OrderError, Outcome, Terms};
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, LeavingCode, RefusalCode};
 use blindsum_job::report::{JobState, RoundState};
-use blindsum_job::server::Input;
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_protocol::{JobSpec, ProtocolName};
 

@@ -10,9 +10,9 @@ use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
 use blindsum_encode::{Encoder, MetricLevels, Values};
+use blindsum_job::coordinator::{LinkId, Peer, Traffic};
 use blindsum_job::machine::Now;
 use blindsum_job::pb;
-use blindsum_job::server::{LinkId, Peer, Traffic};
 use blindsum_job::{Model, fingerprint, result_name};
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, Job, KnownServers, MemoryVault, Message, PartyId,

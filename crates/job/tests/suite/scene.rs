@@ -9,16 +9,16 @@ use blindsum_crypto::pki::{CertificateAuthority, Validity};
 use blindsum_crypto::sign::Algorithm;
 use blindsum_job::JobError;
 use blindsum_job::calls::{CallEnd, CallError, CallId};
+use blindsum_job::coordinator::{
+    Choice, CoordinatorMachine, CurrentTimes, Effect, Hold, Input, LinkId, MemoryShelves, Parts,
+    Say, Settings, Shared,
+};
 use blindsum_job::machine::{Now, Task, Time};
 use blindsum_job::membership::Lease;
 use blindsum_job::orders::{Command, Order, OrderError, OrderId, Outcome};
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, PartyFrame};
 use blindsum_job::report::JobState;
-use blindsum_job::server::{
-    Choice, CoordinatorMachine, CurrentTimes, Effect, Hold, Input, LinkId, MemoryShelves, Parts,
-    Say, Settings, Shared,
-};
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_protocol::{Job, JobSpec, Message};
 use bytes::Bytes;

@@ -1,16 +1,21 @@
 //! What ends no job: a server or a party whose program crashes again and again. The job waits, longer each time, and says
 //! for whom.
 
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use blindsum_job::coordinator::Input;
 use blindsum_job::machine::Time;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, RoundRefusalCode};
 use blindsum_job::report::{JobState, RoundReport, RoundState, StageReport};
-use blindsum_job::server::Input;
 use blindsum_job::store::Store;
 use blindsum_job::totals::LossCause;
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
+use tracing::field::Field;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::ensemble::Ensemble;
 use crate::hosts::mpc3;
@@ -417,5 +422,57 @@ fn a_server_that_crashes_again_and_again_ends_no_job() {
         assert!(pauses.is_sorted(), "{pauses:?}");
         assert_eq!(pauses.last(), Some(&60), "{pauses:?}");
         job.play();
+    }
+}
+
+/// The target and the message of each line of the log.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut message = String::new();
+        event.record(&mut |field: &Field, value: &dyn Debug| {
+            if field.name() == "message" {
+                message = format!("{value:?}");
+            }
+        });
+        let target = event.metadata().target().to_owned();
+        self.0.lock().unwrap().push((target, message));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// `blindsum serve` says itself for whom a job waits, and leaves these lines out by their target.
+#[test]
+fn lines_of_whom_a_job_waits_for_have_a_target_of_their_own() {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        let mut scene = Scene::new(spec(4, 4), 1);
+        scene.connect_all();
+        crash(&mut scene, 3, 2);
+    });
+    let lines = log.0.lock().unwrap();
+    for said in ["round aborted", "waiting for other parties"] {
+        let of: Vec<&(String, String)> = lines.iter().filter(|it| it.1.contains(said)).collect();
+        assert!(!of.is_empty(), "{said}: {lines:?}");
+        for (target, message) in of {
+            assert_eq!(target, "blindsum_job::waits", "{message}");
+        }
     }
 }

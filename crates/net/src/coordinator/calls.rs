@@ -1,8 +1,8 @@
 //! Rounds that the program begins which runs the coordinator.
 
 use blindsum_job::calls::{Call, CallEnd, CallError, CallId};
+use blindsum_job::coordinator::Input;
 use blindsum_job::foreign;
-use blindsum_job::server::Input;
 use tokio::sync::{mpsc, oneshot};
 
 use super::control::Control;

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
+use blindsum_job::coordinator::Input;
 use blindsum_job::foreign;
 use blindsum_job::orders::{Command, Order, OrderError, Outcome};
-use blindsum_job::server::Input;
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use blindsum_job::JobError;
 use blindsum_job::calls::{Call, CallEnd, CallError, CallId};
-use blindsum_job::orders::{Order, OrderError, OrderId, Outcome};
-use blindsum_job::server::{
+use blindsum_job::coordinator::{
     self as job, CoordinatorMachine, Effect, Gate, Input, LinkId, Peer, Say, Shown,
 };
+use blindsum_job::orders::{Order, OrderError, OrderId, Outcome};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::open_calls::Calls;

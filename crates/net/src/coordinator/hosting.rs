@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use blindsum_job::server::{CoordinatorMachine, Counted, Parts};
+use blindsum_job::coordinator::{CoordinatorMachine, Counted, Parts};
 use blindsum_protocol::Job;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
+use blindsum_job::coordinator::{Input, KEY_SERVICE, LinkId, Peer, Traffic};
 use blindsum_job::follower::Parts;
 use blindsum_job::foreign;
 use blindsum_job::party::LinkId as ServiceLink;
 use blindsum_job::records::MemoryRecords;
-use blindsum_job::server::{Input, KEY_SERVICE, LinkId, Peer, Traffic};
 use blindsum_job::session::Session;
 use blindsum_protocol::{Job, ServerRole};
 use rand_chacha::ChaCha20Rng;

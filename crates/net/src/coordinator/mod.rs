@@ -1,6 +1,6 @@
 //! The coordinator: lets parties in, runs the rounds of its jobs, keeps the models.
 //!
-//! What a job does is decided in [`blindsum_job::server`]. Here are its clock, threads, sockets and files. `service`
+//! What a job does is decided in [`blindsum_job::coordinator`]. Here are its clock, threads, sockets and files. `service`
 //! and `session` speak with one party each: `reading` reads what it sends. `driver` hands what they read to the job, and
 //! carries out what the job asks for.
 
@@ -51,7 +51,7 @@ use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
 use crate::watched::{Kept, Watched};
 use crate::{NetError, seconds};
 pub use admin::{Description, Ended};
-pub use blindsum_job::server::Choice;
+pub use blindsum_job::coordinator::Choice;
 pub use calls::{CallControl, PendingCall};
 use checked::{CheckedJob, check_jobs, check_settings};
 pub use configured::Also;

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_job::server::{Hold, Input, departure};
+use blindsum_job::coordinator::{Hold, Input, departure};
 use blindsum_job::session::{Heard, Session};
 use tokio::time::{Instant, sleep_until};
 use tonic::{Status, Streaming};

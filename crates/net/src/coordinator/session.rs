@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::kdf::sha256;
+use blindsum_job::coordinator::{Input, LinkId};
 use blindsum_job::foreign;
-use blindsum_job::server::{Input, LinkId};
 use blindsum_job::session::Session;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use blindsum_job::server::{Choice, Settings};
+use blindsum_job::coordinator::{Choice, Settings};
 use blindsum_protocol::Job;
 use tokio::sync::watch;
 

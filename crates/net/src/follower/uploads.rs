@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use blindsum_job::coordinator::Hold;
 use blindsum_job::follower::{UploadId, Uploaded};
 use blindsum_job::foreign;
-use blindsum_job::server::Hold;
 use blindsum_protocol::{Job, ServerIndex};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};

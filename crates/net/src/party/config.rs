@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use blindsum_encode::Reals;
-use blindsum_job::server::LONGEST_LOCATION;
+use blindsum_job::coordinator::LONGEST_LOCATION;
 use blindsum_protocol::JobSpec;
 
 use super::Policy;

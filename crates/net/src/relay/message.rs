@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use blindsum_job::server::{Shelf, ShelfError};
+use blindsum_job::coordinator::{Shelf, ShelfError};
 use blindsum_protocol::Outgoing;
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blindsum_job::server::{Shelf, ShelfError, Shelves};
+use blindsum_job::coordinator::{Shelf, ShelfError, Shelves};
 use blindsum_protocol::PartyId;
 use bytes::Bytes;
 

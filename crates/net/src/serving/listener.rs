@@ -11,7 +11,7 @@ use std::time::Duration;
 use blindsum_crypto::certificate::{CertificateError, CertifiedParty, TrustAnchor};
 use blindsum_crypto::sign::VerifyingKey;
 use blindsum_crypto::usage::Role;
-use blindsum_job::server::Who;
+use blindsum_job::coordinator::Who;
 use blindsum_job::totals::RefusedBecause;
 use blindsum_protocol::ServerRole;
 use rustls_pki_types::CertificateDer;
@@ -58,7 +58,7 @@ pub(crate) struct Peer {
     clock: WallClock,
 }
 
-impl From<&Peer> for blindsum_job::server::Peer {
+impl From<&Peer> for blindsum_job::coordinator::Peer {
     fn from(peer: &Peer) -> Self {
         Self {
             name: peer.name.clone(),

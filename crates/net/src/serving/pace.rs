@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use blindsum_job::server::Who;
+use blindsum_job::coordinator::Who;
 use tokio::time::{Instant, sleep_until};
 
 /// Streams that a party may begin at once, and the time in which it may begin one more. Each costs lines of the log

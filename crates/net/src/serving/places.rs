@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use blindsum_job::server::Who;
+use blindsum_job::coordinator::Who;
 use tokio::sync::watch;
 
 /// The connections of parties and servers.

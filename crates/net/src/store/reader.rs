@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use blindsum_job::server::Standing;
+use blindsum_job::coordinator::Standing;
 use blindsum_job::store::other_spec;
 use blindsum_protocol::{Best, Job, JobSpec};
 use rusqlite::{Connection, OptionalExtension};

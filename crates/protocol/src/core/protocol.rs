@@ -3,14 +3,15 @@
 use blindsum_crypto::seal::StorageKey;
 use blindsum_math::words::Words;
 
-use crate::core::numbers::NumberRules;
 use crate::core::plan::Plan;
 use crate::core::round::{InTheClear, MakeMachines, OtherServer, Signed};
+use crate::core::round_parameters::ParameterRules;
 use crate::core::sparsity::Sparsity;
 use crate::core::vault::{KeyName, Vault};
 use crate::{FaultKind, Job, JobSpec, PartyId, Round, SpecError};
 
-/// What the rest of this crate needs to know about a protocol.
+/// What the rest of this crate needs to know about a protocol. A protocol names what it has; all else is as in
+/// [`ProtocolInfo::of`].
 pub(crate) struct ProtocolInfo {
     /// Whether anything is hidden from the server.
     pub protects: bool,
@@ -30,8 +31,8 @@ pub(crate) struct ProtocolInfo {
     pub sparsity: fn(&JobSpec) -> Option<Sparsity>,
     /// The numbers that the protocol chooses for a number of parties where the job leaves them open, by name.
     pub parameters: fn(&Job, usize) -> Result<Parameters, SpecError>,
-    /// The rules for the numbers of a round, if the protocol has such numbers.
-    pub numbers: Option<NumberRules>,
+    /// The rules for the parameters of a round, if the protocol has any.
+    pub round_parameters: Option<ParameterRules>,
     /// Whether something is drawn from the context of a round that nobody may choose. If so, parties commit to their
     /// nonces before the roster is fixed.
     pub commits: fn(&JobSpec) -> bool,
@@ -48,6 +49,31 @@ pub(crate) struct ProtocolInfo {
     pub ring: Option<&'static Ring>,
     /// The servers that the protocol needs in addition to the coordinator.
     pub servers: &'static [OtherServer],
+}
+
+impl ProtocolInfo {
+    /// A protocol of one server that hides nothing and sums the vectors of at least
+    /// [so many](JobSpec::floor_of_survivors) parties. It has no parameters and no rules of its own.
+    pub const fn of(plan: fn(&Job, usize) -> Plan, machines: MakeMachines) -> Self {
+        Self {
+            protects: false,
+            tolerates_corrupt: false,
+            asks_parties: false,
+            plan,
+            min_parties: |spec| spec.floor_of_survivors().min(spec.parties as usize).max(2),
+            least_roster: |_| 0,
+            sparsity: |_| None,
+            parameters: |_, _| Ok(Vec::new()),
+            round_parameters: None,
+            commits: |_| false,
+            check: |_| Ok(()),
+            machines,
+            key_setup: |_| None,
+            results: None,
+            ring: None,
+            servers: &[],
+        }
+    }
 }
 
 /// What the results of a job are, if they are more than sums of words as the encoding makes them.

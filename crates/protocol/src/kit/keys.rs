@@ -12,9 +12,6 @@ use crate::kit::snapshot::Reader;
 use crate::kit::wire::{VERSION, ascending};
 use crate::{Adversary, FaultKind, PartyId, Round, SuiteName};
 
-/// Label of what parties sign over their fresh keys.
-const SIGN_KEYS: &str = "blindsum advertise keys";
-
 pub(crate) fn suite_of(round: &Round) -> Suite {
     match round.job().spec().suite {
         SuiteName::X25519 => Suite::X25519,
@@ -28,32 +25,86 @@ pub(crate) fn is_active(round: &Round) -> bool {
 
 /// What a party signs over its fresh keys: round, rank, the keys, and what a protocol adds behind them. Key lengths are
 /// fixed by the suite, their number by the protocol, which is part of the round's context.
-pub(crate) fn advertised_bytes(round: &Round, party: PartyId, parts: &[&[u8]]) -> Vec<u8> {
+fn advertised_bytes(round: &Round, party: PartyId, parts: &[&[u8]]) -> Vec<u8> {
     // guard: signed-keys-are-of-this-round
     let head: [&[u8]; 2] = [&round.context().0, &party.0.to_be_bytes()];
     [&head, parts].concat().concat()
 }
 
-/// A party's signature over its fresh keys; none if semi-honest.
-pub(crate) fn sign_keys(setup: &ClientSetup, parts: &[&[u8]]) -> Vec<u8> {
-    match is_active(&setup.round) {
-        true => setup
-            .identity
-            .sign(SIGN_KEYS, &advertised_bytes(&setup.round, setup.me, parts)),
-        false => Vec::new(),
-    }
+/// How parties sign their fresh keys.
+#[derive(Clone, Copy)]
+pub(crate) struct KeySignatures {
+    label: &'static str,
+    /// Whether they do so if all are semi-honest.
+    always: bool,
 }
 
-/// Checks advertised keys: usable, different, and signed if the adversary is active.
-pub(crate) fn check_keys<const N: usize>(
-    round: &Round,
-    owner: PartyId,
-    keys: [&[u8]; N],
-    signature: &[u8],
-) -> Result<[PublicKey; N], FaultKind> {
-    let parsed = parse_keys(round, owner, keys)?;
-    check_signed(round, owner, &keys, signature)?;
-    Ok(parsed)
+impl KeySignatures {
+    /// Only if the adversary is active.
+    pub const IF_ACTIVE: Self = Self {
+        label: "blindsum advertise keys",
+        always: false,
+    };
+
+    /// In every round, under this label.
+    pub const fn always(label: &'static str) -> Self {
+        let always = true;
+        Self { label, always }
+    }
+
+    fn are_due(self, round: &Round) -> bool {
+        // guard: keys-are-signed-in-every-round
+        self.always || is_active(round)
+    }
+
+    /// A party's signature over its fresh keys and what a protocol adds behind them; empty if none is due.
+    pub fn sign(self, setup: &ClientSetup, parts: &[&[u8]]) -> Vec<u8> {
+        match self.are_due(&setup.round) {
+            true => setup
+                .identity
+                .sign(self.label, &advertised_bytes(&setup.round, setup.me, parts)),
+            false => Vec::new(),
+        }
+    }
+
+    /// Checks advertised keys: usable, different, and signed if that is due.
+    pub fn check_keys<const N: usize>(
+        self,
+        round: &Round,
+        owner: PartyId,
+        keys: [&[u8]; N],
+        signature: &[u8],
+    ) -> Result<[PublicKey; N], FaultKind> {
+        let parsed = parse_keys(round, owner, keys)?;
+        self.check(round, owner, &keys, signature)?;
+        Ok(parsed)
+    }
+
+    /// Checks the signature over advertised keys, and over what a protocol adds behind them.
+    pub fn check(
+        self,
+        round: &Round,
+        owner: PartyId,
+        parts: &[&[u8]],
+        signature: &[u8],
+    ) -> Result<(), FaultKind> {
+        if self.are_due(round) {
+            let bytes = advertised_bytes(round, owner, parts);
+            return round
+                .roster()
+                .verifying_key(owner.0)
+                // guard: keys-are-signed
+                .and_then(|key| key.verify(self.label, &bytes, signature).ok())
+                .ok_or(FaultKind::BadSignature { signer: owner });
+        }
+        match signature.is_empty() {
+            true => Ok(()),
+            false => Err(FaultKind::malformed(
+                "signature",
+                "must be empty if semi-honest",
+            )),
+        }
+    }
 }
 
 /// Reads advertised keys: usable and different.
@@ -78,32 +129,6 @@ pub(crate) fn parse_keys<const N: usize>(
     parsed
         .try_into()
         .map_err(|_| FaultKind::malformed("keys", "their number is fixed"))
-}
-
-/// Checks the signature over advertised keys, and over what a protocol adds behind them; there is none if
-/// semi-honest.
-pub(crate) fn check_signed(
-    round: &Round,
-    owner: PartyId,
-    parts: &[&[u8]],
-    signature: &[u8],
-) -> Result<(), FaultKind> {
-    if is_active(round) {
-        let bytes = advertised_bytes(round, owner, parts);
-        return round
-            .roster()
-            .verifying_key(owner.0)
-            // guard: keys-are-signed
-            .and_then(|key| key.verify(SIGN_KEYS, &bytes, signature).ok())
-            .ok_or(FaultKind::BadSignature { signer: owner });
-    }
-    match signature.is_empty() {
-        true => Ok(()),
-        false => Err(FaultKind::malformed(
-            "signature",
-            "must be empty if semi-honest",
-        )),
-    }
 }
 
 /// Notices a key that two parties advertise.

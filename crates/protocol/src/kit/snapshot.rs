@@ -93,8 +93,8 @@ impl<'a> Reader<'a> {
     }
 
     /// All that was not read yet.
-    pub fn rest(self) -> &'a [u8] {
-        self.0
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
     }
 
     pub fn end(self) -> Result<(), FaultKind> {

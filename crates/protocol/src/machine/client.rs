@@ -361,7 +361,9 @@ impl Client {
         let setup = Arc::new(setup);
         let machines = setup.round.machines();
         let machines = machines.map_err(|fault| Fault::caller(fault.kind))?;
-        let state = machines.restore(&setup, heard.next(), reader.rest());
+        let stage_of = setup.round.plan().answer(heard.next());
+        let name = stage_of.ok_or_else(|| refused("no such stage"))?.name;
+        let state = machines.restore(&setup, name, reader.rest());
         Ok(Self {
             setup,
             state: State::Waiting(state.map_err(Fault::caller)?),

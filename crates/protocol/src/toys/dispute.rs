@@ -14,11 +14,12 @@ use zeroize::Zeroizing;
 
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::ProtocolInfo;
-use crate::core::round::Stateless;
 use crate::core::round::{
     Bodies, ClientSetup, ClientStage, ClientStep, Excuse, InputRef, ServerStage, ServerStep,
 };
+use crate::kit::restore::{Restored, Stateless};
 use crate::kit::result::{AwaitResult, result_body, split_survivors};
+use crate::kit::snapshot::Reader;
 use crate::kit::vector::pack_input;
 use crate::{Fault, FaultKind, Job, Opens, PartyId, PartySet, Plan, Round, Who};
 
@@ -28,16 +29,8 @@ const LARGE: u8 = 128;
 const TOO_LARGE: u8 = 192;
 
 pub(super) static INFO: ProtocolInfo = ProtocolInfo {
-    protects: false,
-    tolerates_corrupt: false,
-    asks_parties: false,
-    plan,
     min_parties: |_| 2,
-    least_roster: |_| 0,
-    sparsity: |_| None,
-    parameters: |_, _| Ok(Vec::new()),
-    check: |_| Ok(()),
-    machines: |_| {
+    ..ProtocolInfo::of(plan, |_| {
         Ok(Arc::new(Stateless {
             start,
             restore,
@@ -49,13 +42,7 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
                 }))
             },
         }))
-    },
-    key_setup: |_| None,
-    numbers: None,
-    commits: |_| false,
-    results: None,
-    ring: None,
-    servers: &[],
+    })
 };
 
 fn plan(job: &Job, _parties: usize) -> Plan {
@@ -86,18 +73,11 @@ fn start(
 }
 
 /// The first byte is kept up to the set, the set from there on.
-fn restore(
-    setup: &Arc<ClientSetup>,
-    heard: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    match (heard, state) {
-        (0 | 1, [first]) => Ok(Box::new(AwaitSet(setup.clone(), *first))),
-        _ => {
-            let mut reader = crate::kit::snapshot::Reader::new(state);
-            Ok(Box::new(AwaitResult::load(setup.clone(), &mut reader)?))
-        }
-    }
+fn restore(setup: &Arc<ClientSetup>, stage: &str, reader: &mut Reader<'_>) -> Restored {
+    Ok(Some(match stage {
+        "accept" => Box::new(AwaitResult::load(setup.clone(), reader)?),
+        _ => Box::new(AwaitSet(setup.clone(), reader.byte()?)),
+    }))
 }
 
 /// The vector is out; a question or the set of those who stay comes next.

@@ -18,14 +18,14 @@ use rand_core::CryptoRng;
 use super::seals::{self, SEAL_OVERHEAD};
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::ProtocolInfo;
+use crate::core::round::OtherServer;
 use crate::core::round::stages::{FollowerStep, Letters};
 use crate::core::round::{
     Bodies, ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, Piece, Relayed,
     ServerStage, ServerStep,
 };
-use crate::core::round::{OtherServer, Stateless};
+use crate::kit::restore::Stateless;
 use crate::kit::result::{AwaitResult, result_body};
-use crate::kit::snapshot::Reader;
 use crate::kit::vector::pack_input;
 use crate::{
     Fault, FaultKind, Input, Job, Opens, PartyId, PartySet, Plan, Round, Seat, ServerRole,
@@ -33,36 +33,21 @@ use crate::{
 };
 
 pub(super) static INFO: ProtocolInfo = ProtocolInfo {
-    protects: false,
-    tolerates_corrupt: false,
-    asks_parties: false,
-    plan,
     min_parties: |_| 2,
-    least_roster: |_| 0,
-    sparsity: |_| None,
-    parameters: |_, _| Ok(Vec::new()),
     check,
-    machines: |_| {
-        Ok(Arc::new(Stateless {
-            start,
-            restore: |setup, _, state| {
-                let mut reader = Reader::new(state);
-                let next = AwaitResult::load(setup.clone(), &mut reader)?;
-                reader.end()?;
-                Ok(Box::new(next))
-            },
-            serve: |round| Ok(Box::new(AwaitHop::of(round.clone(), PartyId(0)))),
-        }))
-    },
-    key_setup: |_| None,
-    numbers: None,
-    commits: |_| false,
-    results: None,
-    ring: None,
     servers: &[OtherServer {
         role: ServerRole::Decryptor,
         follow: |setup| Ok(Box::new(Decryptor(setup.round.clone()))),
     }],
+    ..ProtocolInfo::of(plan, |_| {
+        Ok(Arc::new(Stateless {
+            start,
+            restore: |setup, _, reader| {
+                Ok(Some(Box::new(AwaitResult::load(setup.clone(), reader)?)))
+            },
+            serve: |round| Ok(Box::new(AwaitHop::of(round.clone(), PartyId(0)))),
+        }))
+    })
 };
 
 fn check(job: &Job) -> Result<(), SpecError> {

@@ -15,8 +15,9 @@ use super::seals::{self, SEAL_OVERHEAD};
 use super::sequential::{Answers, Desk, Ear, Follow, Lead, Opened, Wanted};
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::ProtocolInfo;
+use crate::core::round::OtherServer;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, Piece, Relayed};
-use crate::core::round::{OtherServer, Stateless};
+use crate::kit::restore::Stateless;
 use crate::kit::result::{read_result, result_body, split_survivors};
 use crate::kit::vector::pack_input;
 use crate::{Fault, FaultKind, Job, Opens, PartyId, PartySet, Plan, Round, ServerRole, Who};
@@ -27,30 +28,7 @@ const OTHERS: [ServerRole; 2] = [ServerRole::Second, ServerRole::Third];
 const SEED: usize = 32 + SEAL_OVERHEAD;
 
 pub(super) static INFO: ProtocolInfo = ProtocolInfo {
-    protects: false,
-    tolerates_corrupt: false,
-    asks_parties: false,
-    plan,
     min_parties: |_| 2,
-    least_roster: |_| 0,
-    sparsity: |_| None,
-    parameters: |_, _| Ok(Vec::new()),
-    check: |_| Ok(()),
-    machines: |_| {
-        Ok(Arc::new(Stateless {
-            start,
-            restore: |setup, _, _| Ok(Box::new(AwaitSum(setup.round.clone()))),
-            serve: |round| {
-                let round = round.clone();
-                Lead::start(|desk| lead(round, desk))
-            },
-        }))
-    },
-    key_setup: |_| None,
-    numbers: None,
-    commits: |_| false,
-    results: None,
-    ring: None,
     servers: &[
         OtherServer {
             role: ServerRole::Second,
@@ -67,6 +45,16 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
             },
         },
     ],
+    ..ProtocolInfo::of(plan, |_| {
+        Ok(Arc::new(Stateless {
+            start,
+            restore: |setup, _, _| Ok(Some(Box::new(AwaitSum(setup.round.clone())))),
+            serve: |round| {
+                let round = round.clone();
+                Lead::start(|desk| lead(round, desk))
+            },
+        }))
+    })
 };
 
 fn plan(job: &Job, _parties: usize) -> Plan {

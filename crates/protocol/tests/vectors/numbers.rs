@@ -1,6 +1,6 @@
 //! The numbers that a party takes from its coordinator, and what it commits to its nonce with.
 
-use blindsum_protocol::{FaultKind, Job, JobSpec, Numbers, nonce_commitment};
+use blindsum_protocol::{FaultKind, Job, JobSpec, RoundParameters, nonce_commitment};
 use serde::Deserialize;
 
 use crate::support::{Hex, load};
@@ -16,21 +16,13 @@ struct Judged {
     told: Vec<(u32, u32, u32, String)>,
 }
 
-fn numbers([neighbours, threshold, packing]: [u32; 3]) -> Numbers {
-    Numbers {
-        neighbours,
-        threshold,
-        packing,
-    }
-}
-
 impl Judged {
     fn job(&self) -> Job {
         self.spec.clone().validate().unwrap()
     }
 
     /// Which number breaks a rule; empty where none does.
-    fn verdict(&self, job: &Job, told: Numbers) -> String {
+    fn verdict(&self, job: &Job, told: RoundParameters) -> String {
         match job.check_numbers(self.roster, told) {
             Ok(()) => String::new(),
             Err(FaultKind::Number { name, rule }) => {
@@ -48,11 +40,11 @@ fn case_46_numbers_are_judged_as_exact_probabilities_say() {
     let (mut taken, mut refused) = (0, 0);
     for judged in load::<Judged>(FILE, "numbers") {
         let job = judged.job();
-        let chosen = numbers(judged.chosen);
+        let chosen = RoundParameters::from_words(judged.chosen);
         assert_eq!(job.numbers_for(judged.roster).unwrap(), chosen);
         assert_eq!(judged.verdict(&job, chosen), "");
         for (neighbours, threshold, packing, expected) in &judged.told {
-            let told = numbers([*neighbours, *threshold, *packing]);
+            let told = RoundParameters::from_words([*neighbours, *threshold, *packing]);
             let (spec, roster) = (&judged.spec, judged.roster);
             assert_eq!(
                 judged.verdict(&job, told),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_job::calls::{CallEnd, CallError};
+use blindsum_job::coordinator::{CoordinatorMachine, Effect, Input, LinkId, Say};
 use blindsum_job::frames::of_coordinator;
 use blindsum_job::machine::Now;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
-use blindsum_job::server::{CoordinatorMachine, Effect, Input, LinkId, Say};
 use blindsum_job::session::{Count, Session};
 use blindsum_job::{JobError, chunks};
 use bytes::Bytes;

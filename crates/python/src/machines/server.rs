@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::calls::{CallEnd, CallError, CallId};
-use blindsum_job::machine::Time;
-use blindsum_job::server::{
+use blindsum_job::coordinator::{
     Choice, CoordinatorMachine, Input, LinkId, MemoryShelves, Parts, Peer, Settings,
 };
+use blindsum_job::machine::Time;
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::MemoryStore;
 use blindsum_job::{JobError, Model, seconds};

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use blindsum_job::coordinator::{
+    Choice, CoordinatorMachine, Effect, Input, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
+};
 use blindsum_job::frames::of_coordinator;
 use blindsum_job::machine::Step;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::report::{JobState, RoundReport, RoundState};
-use blindsum_job::server::{
-    Choice, CoordinatorMachine, Effect, Input, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
-};
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_protocol::{FaultKind, ServerIndex};

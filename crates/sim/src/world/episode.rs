@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use blindsum_job::server::CoordinatorMachine;
+use blindsum_job::coordinator::CoordinatorMachine;
 use blindsum_protocol::ProtocolName;
 
 use super::agenda::{Event, Micros, Who};

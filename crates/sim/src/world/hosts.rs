@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use blindsum_job::coordinator::Peer;
 use blindsum_job::follower;
 use blindsum_job::machine::Ticket;
 use blindsum_job::party::{self, LinkId};
 use blindsum_job::pb::CoordinatorFrame;
-use blindsum_job::server::Peer;
 use blindsum_job::session::Count;
 
 use super::agenda::Who;

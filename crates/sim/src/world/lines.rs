@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use blindsum_job::{follower, server};
+use blindsum_job::{coordinator, follower};
 use blindsum_protocol::ServerIndex;
 use bytes::Bytes;
 
@@ -160,7 +160,7 @@ impl World {
                     letter,
                 },
             ),
-            _ => self.hand_server(server::Input::Letter {
+            _ => self.hand_server(coordinator::Input::Letter {
                 from,
                 round,
                 letter,
@@ -231,7 +231,7 @@ impl World {
             Who::Follower(role) => {
                 self.hand_follower(role, follower::Input::LineLost { to, reason })
             }
-            _ => self.hand_server(server::Input::LineLost { to, reason }),
+            _ => self.hand_server(coordinator::Input::LineLost { to, reason }),
         }
     }
 }

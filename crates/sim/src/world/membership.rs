@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use blindsum_job::coordinator::Input;
 use blindsum_job::machine::Time;
 use blindsum_job::membership::{Embedded, Leases, MembershipManager};
-use blindsum_job::server::Input;
 
 use super::agenda::Micros;
 use super::faults::Dice;

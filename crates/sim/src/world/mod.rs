@@ -53,9 +53,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_job::coordinator::KEY_SERVICE;
 use blindsum_job::machine::Task;
 use blindsum_job::party::Input;
-use blindsum_job::server::KEY_SERVICE;
 use blindsum_protocol::{Job, ModelUpdate, ServerIdentity, ServerIndex, ServerRole};
 
 use crate::SimError;

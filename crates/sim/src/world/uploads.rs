@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use blindsum_job::coordinator::Hold;
 use blindsum_job::follower::{self, UploadId, Uploaded};
 use blindsum_job::party;
-use blindsum_job::server::Hold;
 use blindsum_protocol::ServerRole;
 use bytes::Bytes;
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use blindsum_job::coordinator::{self, Hold};
 use blindsum_job::follower::{self, UploadId, Uploaded};
 use blindsum_job::party::{self, Say};
 use blindsum_job::pb::CoordinatorFrame;
-use blindsum_job::server::{self, Hold};
 use blindsum_protocol::{ServerIndex, ServerRole};
 use bytes::Bytes;
 
@@ -114,7 +114,7 @@ impl Ensemble {
             Event::Uploaded(upload, what) => self.uploaded(upload, what),
             Event::Letter(from, to, round, letter) => match ServerRole::at(to) {
                 None => {
-                    let letter = server::Input::Letter {
+                    let letter = coordinator::Input::Letter {
                         from,
                         round,
                         letter,
@@ -273,7 +273,7 @@ impl Ensemble {
             let reason = "the server is gone".to_owned();
             match ServerRole::at(place) {
                 None => {
-                    let lost = server::Input::LineLost { to: of, reason };
+                    let lost = coordinator::Input::LineLost { to: of, reason };
                     self.server.handle(self.now, lost);
                     self.serve();
                 }

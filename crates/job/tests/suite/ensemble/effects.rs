@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use blindsum_job::JobError;
+use blindsum_job::coordinator;
 use blindsum_job::follower;
 use blindsum_job::machine::Step;
 use blindsum_job::party::{self, LinkId, Over, Say, Told, Update};
@@ -11,7 +12,6 @@ use blindsum_job::pb::party_frame::Frame as UpFrame;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::records::MemoryRecords;
 use blindsum_job::report::{JobStatus, RoundReport};
-use blindsum_job::server;
 use blindsum_job::store::Store;
 use blindsum_protocol::{Job, PartyId, ServerRole};
 use rand_core::Rng;
@@ -88,8 +88,8 @@ impl Ensemble {
         if let Some(link) = self.hosts[number].link.take() {
             self.links.remove(&link);
             self.closed.remove(&link);
-            let lost = server::Input::Lost {
-                link: server::LinkId(link),
+            let lost = coordinator::Input::Lost {
+                link: coordinator::LinkId(link),
                 reason: "lost".into(),
                 returns: true,
             };

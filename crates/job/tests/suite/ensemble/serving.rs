@@ -1,9 +1,9 @@
 //! What the coordinator hears, and what it wants done.
 
+use blindsum_job::coordinator::{self, Hold};
 use blindsum_job::party::Say;
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::{self, PartyFrame};
-use blindsum_job::server::{self, Hold};
 use blindsum_protocol::ServerIndex;
 
 use super::{Ensemble, Event};
@@ -16,19 +16,19 @@ impl Ensemble {
             Some(host) if !self.closed.contains(&link) => &self.hosts[*host],
             _ => return,
         };
-        let id = server::LinkId(link);
+        let id = coordinator::LinkId(link);
         let input = match say {
             Say::Frame(PartyFrame {
                 frame: Some(pb::party_frame::Frame::Hello(hello)),
             }) => {
                 let peer = host.peer();
-                server::Input::Connected {
+                coordinator::Input::Connected {
                     link: id,
                     peer,
                     hello,
                 }
             }
-            Say::Frame(frame) => server::Input::Frame {
+            Say::Frame(frame) => coordinator::Input::Frame {
                 link: id,
                 frame: frame.frame.unwrap(),
             },
@@ -47,7 +47,7 @@ impl Ensemble {
                 };
                 assert!(message.len() as u64 <= limit, "{} bytes", message.len());
                 let hold = Hold::default();
-                server::Input::Answer {
+                coordinator::Input::Answer {
                     link: id,
                     round,
                     message,
@@ -61,7 +61,7 @@ impl Ensemble {
     }
 
     /// What the coordinator wants done next; a task may break on the way.
-    fn next_effect(&mut self) -> Option<server::Effect> {
+    fn next_effect(&mut self) -> Option<coordinator::Effect> {
         let (breaks, broke) = (&mut self.server_breaks, &mut self.server_broke);
         self.server.poll_with(self.now, |task| match *breaks {
             Some(0) => {
@@ -79,12 +79,12 @@ impl Ensemble {
     pub(super) fn serve(&mut self) {
         while let Some(effect) = self.next_effect() {
             match effect {
-                server::Effect::Admit(_)
-                | server::Effect::Lease(_)
-                | server::Effect::Called { .. }
-                | server::Effect::CallEnded { .. }
-                | server::Effect::Ordered { .. } => {}
-                server::Effect::Send(link, say) => {
+                coordinator::Effect::Admit(_)
+                | coordinator::Effect::Lease(_)
+                | coordinator::Effect::Called { .. }
+                | coordinator::Effect::CallEnded { .. }
+                | coordinator::Effect::Ordered { .. } => {}
+                coordinator::Effect::Send(link, say) => {
                     for mut frame in frames(say) {
                         if let (true, Some(DownFrame::RoundStart(start))) =
                             (self.hides_terms, &mut frame.frame)
@@ -98,16 +98,16 @@ impl Ensemble {
                         self.events.push_back(Event::ToHost(link.0, frame));
                     }
                 }
-                server::Effect::Refuse(link, last)
-                | server::Effect::Close(link, last)
-                | server::Effect::Cut(link, last) => {
+                coordinator::Effect::Refuse(link, last)
+                | coordinator::Effect::Close(link, last)
+                | coordinator::Effect::Cut(link, last) => {
                     self.closed.insert(link.0);
                     self.events.push_back(Event::ToHost(link.0, last.into()));
                 }
-                server::Effect::Letter { to, round, letter } => {
+                coordinator::Effect::Letter { to, round, letter } => {
                     self.says(ServerIndex::ALL[0], to, round, letter);
                 }
-                server::Effect::Over(result) => assert!(self.server_broke || result.is_ok()),
+                coordinator::Effect::Over(result) => assert!(self.server_broke || result.is_ok()),
             }
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::Model;
+use blindsum_job::coordinator::{self, CoordinatorMachine, Hold, MemoryShelves, Parts, Peer};
 use blindsum_job::frames::{of_coordinator, of_party};
 use blindsum_job::hex;
 use blindsum_job::machine::{Now, Time};
@@ -17,7 +18,6 @@ use blindsum_job::party::{
 use blindsum_job::pb::coordinator_frame::Frame as Down;
 use blindsum_job::pb::party_frame::Frame as Up;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
-use blindsum_job::server::{self, CoordinatorMachine, Hold, MemoryShelves, Parts, Peer};
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::Job;
 use prost::Message;
@@ -194,8 +194,8 @@ impl World {
         let link = self.members[number].link.take().unwrap();
         self.server.handle(
             self.now,
-            server::Input::Lost {
-                link: server::LinkId(link),
+            coordinator::Input::Lost {
+                link: coordinator::LinkId(link),
                 reason: "lost".into(),
                 returns: true,
             },
@@ -216,15 +216,15 @@ impl World {
         let Some(number) = self.whose(link) else {
             return;
         };
-        let (member, link) = (&self.members[number], server::LinkId(link));
+        let (member, link) = (&self.members[number], coordinator::LinkId(link));
         let input = match say {
             Say::Frame(frame) => match frame.frame.unwrap() {
-                Up::Hello(hello) => server::Input::Connected {
+                Up::Hello(hello) => coordinator::Input::Connected {
                     link,
                     peer: member.peer(),
                     hello,
                 },
-                frame => server::Input::Frame { link, frame },
+                frame => coordinator::Input::Frame { link, frame },
             },
             Say::Message {
                 round,
@@ -236,7 +236,7 @@ impl World {
                     .judge(&member.peer().who(), (round, stage.into()))
                     .unwrap();
                 assert!(message.len() as u64 <= limit.expect("the answer is wanted"));
-                server::Input::Answer {
+                coordinator::Input::Answer {
                     link,
                     round,
                     message,
@@ -253,7 +253,7 @@ impl World {
     fn serve(&mut self) {
         while let Some(effect) = self.server.poll_working(self.now) {
             match effect {
-                server::Effect::Send(link, say) => {
+                coordinator::Effect::Send(link, say) => {
                     let frames = of_coordinator(say)
                         .unwrap()
                         .into_iter()
@@ -261,16 +261,16 @@ impl World {
                     let frames = frames.map(|frame| Event::ToParty(link.0, frame));
                     self.events.extend(frames);
                 }
-                server::Effect::Admit(_)
-                | server::Effect::Lease(_)
-                | server::Effect::Called { .. }
-                | server::Effect::CallEnded { .. }
-                | server::Effect::Ordered { .. } => {}
-                server::Effect::Letter { to, .. } => panic!("a letter to {to}"),
-                server::Effect::Over(result) => result.unwrap(),
-                server::Effect::Refuse(_, last)
-                | server::Effect::Close(_, last)
-                | server::Effect::Cut(_, last) => panic!("{last:?}"),
+                coordinator::Effect::Admit(_)
+                | coordinator::Effect::Lease(_)
+                | coordinator::Effect::Called { .. }
+                | coordinator::Effect::CallEnded { .. }
+                | coordinator::Effect::Ordered { .. } => {}
+                coordinator::Effect::Letter { to, .. } => panic!("a letter to {to}"),
+                coordinator::Effect::Over(result) => result.unwrap(),
+                coordinator::Effect::Refuse(_, last)
+                | coordinator::Effect::Close(_, last)
+                | coordinator::Effect::Cut(_, last) => panic!("{last:?}"),
             }
         }
     }
@@ -398,12 +398,12 @@ fn coordinate(
         own: None,
         results: None,
         shelves: Arc::new(MemoryShelves),
-        settings: server::Settings {
+        settings: coordinator::Settings {
             patience: Duration::from_secs(3600),
             reconnect_grace: Duration::from_secs(5),
             chunk_timeout: Duration::from_secs(30),
             failed_rounds: 3,
-            choice: server::Choice::First,
+            choice: coordinator::Choice::First,
             change: 1,
         },
         hosted: false,

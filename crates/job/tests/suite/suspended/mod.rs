@@ -12,6 +12,9 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
 use blindsum_job::JobError;
+use blindsum_job::coordinator::{
+    self, CoordinatorMachine, Effect, LinkId, MemoryShelves, Parts, Peer, Settings,
+};
 use blindsum_job::frames::{of_coordinator, of_party};
 use blindsum_job::machine::{Now, Time};
 use blindsum_job::party::{
@@ -21,9 +24,6 @@ use blindsum_job::pb::coordinator_frame::Frame as Down;
 use blindsum_job::pb::party_frame::Frame;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 use blindsum_job::records::MemoryRecords;
-use blindsum_job::server::{
-    self, CoordinatorMachine, Effect, LinkId, MemoryShelves, Parts, Peer, Settings,
-};
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName, Quantised};

@@ -124,7 +124,7 @@ impl World {
                 reconnect_grace: Duration::from_secs(5),
                 chunk_timeout: Duration::from_secs(30),
                 failed_rounds: 3,
-                choice: blindsum_job::server::Choice::First,
+                choice: blindsum_job::coordinator::Choice::First,
                 change: 1,
             },
             hosted: false,
@@ -220,7 +220,7 @@ impl World {
     pub(super) fn lost(&mut self, link: LinkId) {
         if self.sessions.remove(&link).is_some() {
             let (reason, returns) = ("lost".into(), true);
-            let lost = server::Input::Lost {
+            let lost = coordinator::Input::Lost {
                 link,
                 reason,
                 returns,

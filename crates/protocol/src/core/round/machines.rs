@@ -19,11 +19,11 @@ pub(crate) trait Machines: Send + Sync {
         rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault>;
 
-    /// A client from its snapshot after its answer of a stage.
+    /// A client from its snapshot in the stage of this name, which it has answered.
     fn restore(
         &self,
         setup: &Arc<ClientSetup>,
-        stage: u8,
+        stage: &str,
         state: &[u8],
     ) -> Result<Box<dyn ClientStage>, FaultKind>;
 
@@ -34,40 +34,6 @@ pub(crate) trait Machines: Send + Sync {
     /// to compute.
     fn prepare(&self, _: &ClientSetup, _bytes: usize) -> Result<Option<Ahead>, FaultKind> {
         Ok(None)
-    }
-}
-
-/// The machines of a protocol that derives nothing from a round.
-pub(crate) struct Stateless {
-    /// As [`Machines::start`].
-    pub start: StartClient,
-    /// As [`Machines::restore`].
-    pub restore: RestoreClient,
-    /// As [`Machines::serve`].
-    pub serve: StartServer,
-}
-
-impl Machines for Stateless {
-    fn start(
-        &self,
-        setup: &Arc<ClientSetup>,
-        input: InputRef<'_>,
-        rng: &mut dyn CryptoRng,
-    ) -> Result<ClientStep, Fault> {
-        (self.start)(setup, input, rng)
-    }
-
-    fn restore(
-        &self,
-        setup: &Arc<ClientSetup>,
-        stage: u8,
-        state: &[u8],
-    ) -> Result<Box<dyn ClientStage>, FaultKind> {
-        (self.restore)(setup, stage, state)
-    }
-
-    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
-        (self.serve)(round)
     }
 }
 
@@ -94,9 +60,4 @@ pub(crate) struct OtherServer {
 }
 
 pub(crate) type MakeMachines = fn(&Round) -> Result<Arc<dyn Machines>, Fault>;
-pub(crate) type StartClient =
-    fn(&Arc<ClientSetup>, InputRef<'_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
-pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;
 pub(crate) type StartFollower = fn(&FollowerSetup) -> Result<Box<dyn FollowerStage>, Fault>;
-pub(crate) type RestoreClient =
-    fn(&Arc<ClientSetup>, u8, &[u8]) -> Result<Box<dyn ClientStage>, FaultKind>;

@@ -9,7 +9,7 @@ mod sum;
 mod tag;
 
 pub use machines::FollowerSetup;
-pub(crate) use machines::{Machines, MakeMachines, OtherServer, StartFollower, Stateless};
+pub(crate) use machines::{Machines, MakeMachines, OtherServer, StartFollower};
 pub use nonce::nonce_commitment;
 pub(crate) use setup::{Ahead, Starter};
 pub use setup::{ClientSetup, Prepared};
@@ -30,8 +30,8 @@ use blindsum_math::words::Words;
 
 use crate::core::plan::Plan;
 use crate::{
-    AnyRelease, Fault, FaultKind, Job, NotOpened, Numbers, PartyId, PartySet, ReleaseGuard,
-    RoundKind, ServerRole,
+    AnyRelease, Fault, FaultKind, Job, NotOpened, PartyId, PartySet, ReleaseGuard, RoundKind,
+    RoundParameters, ServerRole,
 };
 
 /// One aggregation: a job, a number that is never used again, the certified parties in order, and the model that
@@ -40,7 +40,7 @@ pub struct Round {
     job: Arc<Job>,
     kind: RoundKind,
     number: u64,
-    numbers: Numbers,
+    numbers: RoundParameters,
     roster: Arc<CertifiedRoster>,
     context: Context,
     key_context: Context,
@@ -83,7 +83,7 @@ impl Round {
         number: u64,
         roster: Arc<CertifiedRoster>,
         model_hash: &[u8; 32],
-        numbers: Numbers,
+        numbers: RoundParameters,
     ) -> Result<Self, Fault> {
         job.check_roster_size(roster.len())?;
         // guard: numbers-are-checked
@@ -108,7 +108,7 @@ impl Round {
             return Err(Fault::server(FaultKind::Parameters(rule)));
         }
         job.check_roster_size(roster.len())?;
-        let none = Numbers::default();
+        let none = RoundParameters::default();
         Self::of(RoundKind::KeySetup, job, number, roster, none, &[])
     }
 
@@ -117,7 +117,7 @@ impl Round {
         job: Arc<Job>,
         number: u64,
         roster: Arc<CertifiedRoster>,
-        numbers: Numbers,
+        numbers: RoundParameters,
         bound: &[&[u8]],
     ) -> Result<Self, Fault> {
         let (number_bytes, roster_hash) = (number.to_be_bytes(), roster.hash());
@@ -343,7 +343,7 @@ impl Round {
     }
 
     /// The numbers of neighbours, shares and words in a polynomial; all 0 in a key set-up.
-    pub fn numbers(&self) -> Numbers {
+    pub fn numbers(&self) -> RoundParameters {
         self.numbers
     }
 
@@ -441,14 +441,12 @@ mod tests {
         let cohort = Cohort::new(spec, 1);
         let Round { job, roster, .. } = &*cohort.round;
         let told = |threshold| {
-            let numbers = Numbers {
-                threshold,
-                ..cohort.round.numbers()
-            };
+            let [neighbours, _, packing] = cohort.round.numbers().words();
+            let numbers = RoundParameters::from_words([neighbours, threshold, packing]);
             let (job, roster) = (job.clone(), roster.clone());
             Round::told(job, 7, roster, &[9; 32], numbers).unwrap()
         };
-        let chosen = cohort.round.numbers().threshold;
+        let chosen = cohort.round.numbers().words()[1];
         assert_eq!(told(chosen).context(), told(chosen).context());
         assert_ne!(told(chosen).context(), told(chosen + 1).context());
     }

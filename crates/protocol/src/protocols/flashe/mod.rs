@@ -25,8 +25,8 @@ use std::sync::Arc;
 use rounds::Dense;
 
 use crate::core::protocol::{KeySetup, ProtocolInfo, ProtocolTable};
-use crate::core::round::Stateless;
-use crate::{FaultKind, Job, PartySet, SpecError};
+use crate::kit::restore::Stateless;
+use crate::{FaultKind, Job, PartySet, Plan, SpecError};
 
 impl ProtocolTable for Flashe {
     fn info(&self) -> &'static ProtocolInfo {
@@ -50,14 +50,6 @@ pub(super) static KEY_SETUP: KeySetup = KeySetup {
 
 static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
-    tolerates_corrupt: false,
-    asks_parties: false,
-    plan: |job, _| match job.spec().is_sparse() {
-        true => sparse_rounds::plan(job),
-        false => rounds::plan(job),
-    },
-    min_parties: |spec| spec.floor_of_survivors().min(spec.parties as usize).max(2),
-    least_roster: |_| 0,
     sparsity: |spec| Flashe::of(spec).sparsity(),
     parameters: |job, parties| {
         if let Some(schedule) = job.density() {
@@ -69,21 +61,23 @@ static INFO: ProtocolInfo = ProtocolInfo {
         Ok(vec![("masks", masks)])
     },
     check,
-    machines: |round| match round.job().spec().is_sparse() {
+    key_setup: |_| Some(&KEY_SETUP),
+    ..ProtocolInfo::of(plan, |round| match round.job().spec().is_sparse() {
         true => Ok(Arc::new(Stateless {
             start: sparse_rounds::client::start,
             restore: sparse_rounds::client::restore,
             serve: sparse_rounds::server::serve,
         })),
         false => Ok(Arc::new(Dense)),
-    },
-    key_setup: |_| Some(&KEY_SETUP),
-    numbers: None,
-    commits: |_| false,
-    results: None,
-    ring: None,
-    servers: &[],
+    })
 };
+
+fn plan(job: &Job, _parties: usize) -> Plan {
+    match job.spec().is_sparse() {
+        true => sparse_rounds::plan(job),
+        false => rounds::plan(job),
+    }
+}
 
 fn check(job: &Job) -> Result<(), SpecError> {
     let spec = job.spec();

@@ -18,6 +18,7 @@ use super::upload::Uploads;
 use super::weighing::{SHORTEST_ROOT, Weighing, check_result};
 use super::{COORDINATOR, Mpc3, OTHERS, ResultName, TAG, has_keys, is_active};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
+use crate::kit::restore::Restored;
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::vector::{add_up, pack_input, pack_mapped};
@@ -95,25 +96,18 @@ fn share(
 }
 
 /// A party from its snapshot after its upload.
-pub(super) fn restore(
-    setup: &Arc<ClientSetup>,
-    stage: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    if stage != 0 {
-        let rule = "mpc3 waits for nothing after the sum";
-        return Err(FaultKind::Snapshot(rule.into()));
+pub(super) fn restore(setup: &Arc<ClientSetup>, stage: &str, reader: &mut Reader<'_>) -> Restored {
+    if stage != "upload" {
+        return Ok(None);
     }
-    let mut reader = Reader::new(state);
     let tag_keys = match has_keys(setup.round.job()) {
         true => Some([reader.secret()?, reader.secret()?]),
         false => None,
     };
-    reader.end()?;
-    Ok(Box::new(AwaitSum {
+    Ok(Some(Box::new(AwaitSum {
         setup: setup.clone(),
         tag_keys,
-    }))
+    })))
 }
 
 /// All servers have their parts; the sum comes next.

@@ -44,7 +44,8 @@ use weighing::Weighing;
 
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{ProtocolInfo, ProtocolTable, Results};
-use crate::core::round::{OtherServer, Stateless};
+use crate::core::round::OtherServer;
+use crate::kit::restore::Stateless;
 use crate::protocols::flashe::KEY_SETUP;
 use crate::{Adversary, Job, JobSpec, Opens, Plan, ServerIndex, ServerRole, SpecError, Who};
 
@@ -57,29 +58,15 @@ impl ProtocolTable for Mpc3 {
 static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
-    asks_parties: false,
-    plan,
     min_parties: least_survivors,
-    least_roster: |_| 0,
-    sparsity: |_| None,
     parameters: |job, _| Ok(options::chosen(job)),
     check,
-    machines: |_| {
-        Ok(Arc::new(Stateless {
-            start: client::start,
-            restore: client::restore,
-            serve: lead::serve,
-        }))
-    },
     key_setup: |spec| is_for_parties(spec).then_some(&KEY_SETUP),
-    numbers: None,
-    commits: |_| false,
     results: Some(&Results {
         is_sum: weighing::is_sum,
         signed: weighing::signed,
         in_the_clear: weighing::in_the_clear,
     }),
-    ring: None,
     servers: &[
         OtherServer {
             role: ServerRole::Second,
@@ -90,6 +77,13 @@ static INFO: ProtocolInfo = ProtocolInfo {
             follow: |setup| follow::start(&setup.round, ServerRole::Third),
         },
     ],
+    ..ProtocolInfo::of(plan, |_| {
+        Ok(Arc::new(Stateless {
+            start: client::start,
+            restore: client::restore,
+            serve: lead::serve,
+        }))
+    })
 };
 
 /// The coordinator's place among the three.

@@ -14,16 +14,17 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::cipher::{Cipher, public_key};
-use super::messages::{Advert, Opened, Opening};
+use super::messages::{Opened, Opening};
 use super::options::Options;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::kit::keys::{SeenKeys, advertised_bytes, parse_keys, suite_of};
+use crate::kit::advertise::{Advert, fresh_pair};
+use crate::kit::keys::{KeySignatures, SeenKeys, suite_of};
 use crate::kit::proof::Proof;
 use crate::kit::wire::{Bounded, encode};
 use crate::{Fault, FaultKind, PartyId, Round, Seat, ServerIdentity, ServerRole};
 
-/// Label of what parties sign over their fresh keys.
-const SIGN_KEYS: &str = "blindsum paillier keys";
+/// How parties sign their fresh keys.
+pub(super) const KEY_SIGNATURES: KeySignatures = KeySignatures::always("blindsum paillier keys");
 /// Label of what a key service of its own signs: its keys, and those of all as it was told them.
 const PROVE_OPENING: &str = "blindsum paillier opening";
 /// Bytes that a seal adds.
@@ -39,11 +40,9 @@ pub(super) fn start(
     begin: Begin,
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
-    let unusable = |error: blindsum_crypto::CryptoError| {
-        Fault::caller(FaultKind::Parameters(error.to_string()))
-    };
-    let own = KeyPair::generate(suite_of(&setup.round), rng).map_err(unusable)?;
-    let body = encode(Advert::NAME, &advert(setup, &own)).map_err(Fault::caller)?;
+    let own = fresh_pair(setup, rng)?;
+    let advert = Advert::of(setup, own.public(), KEY_SIGNATURES);
+    let body = encode(Advert::NAME, &advert).map_err(Fault::caller)?;
     Ok(ClientStep::Send {
         body,
         next: Box::new(AwaitKeys {
@@ -52,34 +51,6 @@ pub(super) fn start(
             begin,
         }),
     })
-}
-
-/// A party's key, signed.
-pub(super) fn advert(setup: &ClientSetup, own: &KeyPair) -> Advert {
-    let key = own.public().as_bytes();
-    let signed = advertised_bytes(&setup.round, setup.me, &[key]);
-    Advert {
-        key: key.to_vec().into(),
-        signature: setup.identity.sign(SIGN_KEYS, &signed).into(),
-    }
-}
-
-/// Checks a party's key: usable, and signed by it.
-pub(super) fn check_advert(
-    round: &Round,
-    owner: PartyId,
-    advert: &Advert,
-) -> Result<SealPublicKey, FaultKind> {
-    let [key] = parse_keys(round, owner, [advert.key.as_slice()])?;
-    let signed = advertised_bytes(round, owner, &[advert.key.as_slice()]);
-    let verified = round.roster().verifying_key(owner.0).is_some_and(|of| {
-        let signature = advert.signature.as_slice();
-        of.verify(SIGN_KEYS, &signed, signature).is_ok()
-    });
-    match verified {
-        true => Ok(key),
-        false => Err(FaultKind::BadSignature { signer: owner }),
-    }
 }
 
 /// Checks the keys of all: as many as there are parties, each its owner's, none twice.
@@ -93,7 +64,7 @@ pub(super) fn check_adverts(
     }
     let (mut seen, mut keys) = (SeenKeys::default(), Vec::new());
     for (owner, advert) in round.everyone().zip(adverts) {
-        let key = check_advert(round, owner, advert)?;
+        let key = advert.check(round, owner, KEY_SIGNATURES)?;
         seen.add(owner, [&key])?;
         keys.push(key);
     }

@@ -11,28 +11,12 @@
 //! |---|---|---|
 //! | last: decrypt | packed sum, from the key service | result |
 
-use blindsum_crypto::sign::SIGNATURE_LEN;
 use blindsum_he::paillier::KeySize;
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
+use crate::kit::advertise::Advert;
 use crate::kit::proof::Proof;
 use crate::kit::wire::{Bounded, KEY, Opaque, PREFIX, list};
-
-/// A party's fresh key, under which others seal what they send it.
-#[derive(Clone, PartialEq, Eq, TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-pub(super) struct Advert {
-    pub key: Opaque,
-    /// Over the key and the round.
-    pub signature: Opaque,
-}
-
-impl Bounded for Advert {
-    const NAME: &'static str = "keys";
-
-    fn most_bytes(_parties: usize) -> usize {
-        PREFIX + KEY + PREFIX + SIGNATURE_LEN
-    }
-}
 
 /// The keys of all parties, in rank order.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]

@@ -39,9 +39,9 @@ use way::{BEFORE, Way};
 
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
-use crate::core::round::{OtherServer, Stateless};
+use crate::core::round::OtherServer;
+use crate::kit::restore::Stateless;
 use crate::kit::result::AwaitResult;
-use crate::kit::snapshot::Reader;
 use crate::{Job, JobSpec, Opens, Plan, ServerRole, SpecError, Who};
 
 /// Stages have numbers of one byte, and a ring has one for each party.
@@ -57,35 +57,25 @@ macro_rules! ways {
 
         static $info: ProtocolInfo = ProtocolInfo {
             protects: true,
-            tolerates_corrupt: false,
-            asks_parties: false,
-            plan: |job, parties| plan(job, parties, Way::$way),
-            min_parties: |spec| spec.floor_of_survivors().min(spec.parties as usize).max(2),
-            least_roster: |_| 0,
-            sparsity: |_| None,
             parameters,
             check,
-            machines: |_| {
-                Ok(Arc::new(Stateless {
-                    start: |setup, _, rng| circle::start(setup, $begin, rng),
-                    restore: |setup, _, state| {
-                        let mut reader = Reader::new(state);
-                        let next = AwaitResult::load(setup.clone(), &mut reader)?;
-                        reader.end()?;
-                        Ok(Box::new(next))
-                    },
-                    serve: |round| serve::serve(round, Way::$way),
-                }))
-            },
-            key_setup: |_| None,
-            numbers: None,
-            commits: |_| false,
-            results: None,
             ring: Some(&options::RING_RULES),
             servers: &[OtherServer {
                 role: ServerRole::Decryptor,
                 follow: |setup| follow::start(setup, Way::$way),
             }],
+            ..ProtocolInfo::of(
+                |job, parties| plan(job, parties, Way::$way),
+                |_| {
+                    Ok(Arc::new(Stateless {
+                        start: |setup, _, rng| circle::start(setup, $begin, rng),
+                        restore: |setup, _, reader| {
+                            Ok(Some(Box::new(AwaitResult::load(setup.clone(), reader)?)))
+                        },
+                        serve: |round| serve::serve(round, Way::$way),
+                    }))
+                },
+            )
         };)+
     };
 }

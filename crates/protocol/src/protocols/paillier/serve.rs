@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use blindsum_crypto::kex::PublicKey as SealPublicKey;
 use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 
 use super::cipher::Layout;
-use super::circle::check_advert;
-use super::messages::{Advert, Adverts, Opened, Opening};
+use super::circle::KEY_SIGNATURES;
+use super::messages::{Adverts, Opened, Opening};
 use super::options::Options;
 use super::way::Way;
 use crate::core::round::{Bodies, Relayed, ServerStage, ServerStep};
-use crate::kit::keys::SeenKeys;
+use crate::kit::advertise::{self as kit, Advert, CollectKeys, TakesKeys};
 use crate::kit::result::result_body;
 use crate::kit::wire::{Bounded, encode};
 use crate::{Fault, FaultKind, PartyId, PartySet, Round, ServerRole};
@@ -30,54 +31,43 @@ pub(super) fn serve(round: &Arc<Round>, way: Way) -> Result<Box<dyn ServerStage>
     let options = Options::of(round.job().spec());
     let options = options.ok_or(Fault::caller(FaultKind::Ended))?;
     let layout = Layout::of(round.job(), &options, round.parties());
-    Ok(Box::new(AwaitAdverts {
-        course: Course {
-            way,
-            layout: layout.map_err(|error| Fault::caller(error.into()))?,
-            everyone: round.everyone().collect(),
-            nobody: BTreeSet::new(),
-            round: round.clone(),
-        },
-        seen: SeenKeys::default(),
-        adverts: vec![None; round.parties()],
+    Ok(CollectKeys::of(Course {
+        way,
+        layout: layout.map_err(|error| Fault::caller(error.into()))?,
+        everyone: round.everyone().collect(),
+        nobody: BTreeSet::new(),
+        round: round.clone(),
     }))
 }
 
 /// Stage 0: the keys of all.
-struct AwaitAdverts {
-    course: Course,
-    seen: SeenKeys,
-    adverts: Vec<Option<Advert>>,
-}
+impl TakesKeys<1> for Course {
+    type Advert = Advert;
 
-impl ServerStage for AwaitAdverts {
-    fn expected(&self) -> &BTreeSet<PartyId> {
-        &self.course.everyone
+    fn round(&self) -> &Round {
+        &self.round
     }
 
     /// Whoever is lost is in no ring: another one forms without it.
     fn required(&self) -> usize {
-        self.course.everyone.len()
+        self.everyone.len()
     }
 
-    fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
-        let round = &self.course.round;
-        let advert = Advert::read(round.parties(), body)?;
-        let key = check_advert(round, from, &advert)?;
-        self.seen.add(from, [&key])?;
-        if let Some(place) = self.adverts.get_mut(from.rank()) {
-            *place = Some(advert);
-        }
-        Ok(())
+    fn check(&self, from: PartyId, sent: &Advert) -> Result<[SealPublicKey; 1], FaultKind> {
+        Ok([sent.check(&self.round, from, KEY_SIGNATURES)?])
     }
 
-    fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
-        let adverts: Vec<Advert> = self.adverts.into_iter().flatten().collect();
+    fn close(
+        self,
+        adverts: kit::Adverts<Advert, 1>,
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<ServerStep, Fault> {
+        let adverts = adverts.into_values().map(|(advert, _)| advert).collect();
         let keys = Adverts { adverts };
         let head = encode(Adverts::NAME, &keys).map_err(Fault::caller)?;
         Ok(ServerStep::Next {
             next: Box::new(AwaitOpening {
-                course: self.course,
+                course: self,
                 adverts: keys.adverts,
                 opening: None,
             }),

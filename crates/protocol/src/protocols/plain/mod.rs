@@ -11,13 +11,14 @@ use zeroize::Zeroizing;
 use crate::core::options::table;
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
-use crate::core::round::Stateless;
 use crate::core::round::{
     Bodies, ClientSetup, ClientStage, ClientStep, InputRef, ServerStage, ServerStep,
 };
+use crate::kit::restore::{Restored, Stateless};
 use crate::kit::result::{read_result, result_body};
+use crate::kit::snapshot::Reader;
 use crate::kit::vector::pack_input;
-use crate::{Fault, FaultKind, Opens, PartyId, PartySet, Plan, Round};
+use crate::{Fault, FaultKind, Job, Opens, PartyId, PartySet, Plan, Round};
 
 table! {
     /// No protection: the coordinator sees every update. The baseline.
@@ -32,33 +33,21 @@ impl ProtocolTable for Plain {
 }
 
 static INFO: ProtocolInfo = ProtocolInfo {
-    protects: false,
-    tolerates_corrupt: false,
-    asks_parties: false,
-    plan: |job, _| {
-        let vector = small(job.spec()) + job.packed_len() as u64;
-        let stages = [Stage::new("input", vector, vector).input()];
-        Plan::new(job.spec(), Opens::Coordinator, stages)
-    },
     min_parties: |_| 1,
-    least_roster: |_| 0,
-    sparsity: |_| None,
-    parameters: |_, _| Ok(Vec::new()),
-    check: |_| Ok(()),
-    machines: |_| {
+    ..ProtocolInfo::of(plan, |_| {
         Ok(Arc::new(Stateless {
             start,
             restore,
             serve,
         }))
-    },
-    key_setup: |_| None,
-    numbers: None,
-    commits: |_| false,
-    results: None,
-    ring: None,
-    servers: &[],
+    })
 };
+
+fn plan(job: &Job, _parties: usize) -> Plan {
+    let vector = small(job.spec()) + job.packed_len() as u64;
+    let stages = [Stage::new("input", vector, vector).input()];
+    Plan::new(job.spec(), Opens::Coordinator, stages)
+}
 
 fn start(
     setup: &Arc<ClientSetup>,
@@ -71,17 +60,9 @@ fn start(
     Ok(ClientStep::Send { body, next })
 }
 
-fn restore(
-    setup: &Arc<ClientSetup>,
-    stage: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    if stage != 0 || !state.is_empty() {
-        return Err(FaultKind::Snapshot(
-            "plain keeps no state after its only answer".into(),
-        ));
-    }
-    Ok(Box::new(AwaitSum(setup.round.clone())))
+fn restore(setup: &Arc<ClientSetup>, stage: &str, _: &mut Reader<'_>) -> Restored {
+    let sent = || Box::new(AwaitSum(setup.round.clone())) as Box<dyn ClientStage>;
+    Ok((stage == "input").then(sent))
 }
 
 /// The vector is sent; the sum comes next.

@@ -1,6 +1,6 @@
 //! The messages of a round. Lengths are fixed by the round where nothing else is said, so that nothing is prefixed.
 //!
-//! * Stage `advertise-keys`: [`Advertise`] up; down [`Keys`], the same to all who advertised (U0).
+//! * Stage `advertise-keys`: [`Advert`](crate::kit::advertise::Advert) up; down [`Keys`], the same to all who advertised (U0).
 //! * Stage `share-vector` up: [`Commitment`], then a [piece](PieceLayout) for every other party of U0, in rank order. Down:
 //!   the bitmap of those who shared (U1), the coordinator's nonce, the commitment of each of U1 in rank order; then the
 //!   pieces for the receiver from every other party of U1, in rank order.
@@ -22,13 +22,15 @@ use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
 pub(super) use super::commitments::{HASH, SALT};
 use super::commitments::{Leaf, Paths, Root, has_words, path_bytes, sealed_hash};
-use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX, list};
+use crate::kit::advertise::KeyEntry;
+use crate::kit::keys::KeySignatures;
+use crate::kit::wire::{Bounded, Opaque, PREFIX, list};
 use crate::{FaultKind, PartyId, PartySet, Round};
 
 /// What the keys that seal columns are for.
 pub(super) const PURPOSE: &str = "share";
-/// Label of what parties sign over their fresh keys.
-pub(super) const SIGN_KEYS: &str = "blindsum validity keys";
+/// How parties sign their fresh keys.
+pub(super) const KEY_SIGNATURES: KeySignatures = KeySignatures::always("blindsum validity keys");
 /// Label of what parties sign over their commitments.
 pub(super) const SIGN_ROOT: &str = "blindsum validity root";
 /// Label of what parties sign over what they answer.
@@ -43,26 +45,9 @@ pub(super) const ACCUSED: u8 = 0;
 /// What it begins with where provers were judged.
 pub(super) const JUDGED: u8 = 1;
 
-/// A party's fresh public key.
-#[derive(Clone, PartialEq, Eq, TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-pub(super) struct Advertise {
-    /// Seals columns.
-    pub key: Opaque,
-    /// Over the key and the round.
-    pub signature: Opaque,
-}
-
-impl Bounded for Advertise {
-    const NAME: &'static str = "keys";
-
-    fn most_bytes(_parties: usize) -> usize {
-        PREFIX + KEY + PREFIX + SIGNATURE_LEN
-    }
-}
-
 /// The keys of all who advertised, in rank order, and what the coordinator commits to.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     /// Of the nonce: [`nonce_commitment`].
     pub nonce: Opaque,
     #[tls_codec(with = "list")]
@@ -73,14 +58,8 @@ impl Bounded for Keys {
     const NAME: &'static str = "keys";
 
     fn most_bytes(parties: usize) -> usize {
-        PREFIX + HASH + PREFIX + parties * (PARTY + Advertise::most_bytes(parties))
+        PREFIX + HASH + KeyEntry::most_bytes(parties)
     }
-}
-
-#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-pub(super) struct KeyEntry {
-    pub party: u32,
-    pub keys: Advertise,
 }
 
 /// A prover's commitment to all columns that it deals, signed.

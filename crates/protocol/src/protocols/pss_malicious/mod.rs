@@ -37,19 +37,29 @@ use blindsum_sharing::validity::{
     NormBound, ProofShape, RangeProof, Statement, ValidityError, ValidityParameters,
     ValidityRequest, ValiditySharing,
 };
-use rand_core::CryptoRng;
 
-use messages::{Advertise, COMMITMENT, HASH, Keys, PieceLayout, Shown, response_len};
+use messages::{COMMITMENT, HASH, Keys, PieceLayout, Shown, response_len};
 
-use crate::core::numbers::{NumberRules, absent, as_asked, broken};
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, Machines, ServerStage};
+use crate::core::round_parameters::{ParameterRules, as_asked, broken, round_parameters};
+use crate::kit::advertise::{Advert, AwaitKeys};
 use crate::kit::consistency::{Signatures, Signed};
+use crate::kit::restore::Derived;
 use crate::kit::wire::{Bounded, HEADER, PARTY};
 use crate::{
-    Adversary, Fault, FaultKind, Job, JobSpec, Numbers, Opens, Plan, Round, SpecError, Who,
+    Adversary, Fault, FaultKind, Job, JobSpec, Opens, Plan, Round, RoundParameters, SpecError, Who,
 };
+
+round_parameters! {
+    /// What the coordinator chooses for a round.
+    Chosen {
+        /// Shares k that rebuild a sum.
+        threshold,
+        /// Words l in a polynomial.
+        packing,
+    }
+}
 
 impl ProtocolTable for PssMalicious {
     fn info(&self) -> &'static ProtocolInfo {
@@ -61,22 +71,23 @@ static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
     asks_parties: true,
-    plan,
     min_parties,
     least_roster,
-    sparsity: |_| None,
     check,
     parameters: chosen,
-    numbers: Some(NumberRules {
+    round_parameters: Some(ParameterRules {
+        names: Chosen::NAMES,
         choose,
         check: check_numbers,
     }),
-    commits: |_| false,
-    machines: |round| Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?)))),
-    key_setup: |_| None,
-    results: None,
-    ring: None,
-    servers: &[],
+    ..ProtocolInfo::of(plan, |round| {
+        Ok(Arc::new(Derived {
+            derived: Arc::new(sharing_of(round)?),
+            start: AwaitKeys::start,
+            restore: client::restore,
+            serve: server::serve,
+        }))
+    })
 };
 
 /// n − d − c: as many may drop out as the job says, and all liars may be found.
@@ -219,18 +230,17 @@ fn shape(job: &Job, parameters: ValidityParameters) -> Result<ProofShape, SpecEr
     ProofShape::new(parameters, statement(job)?).map_err(refused)
 }
 
-fn choose(job: &Job, n: usize) -> Result<Numbers, SpecError> {
+fn choose(job: &Job, n: usize) -> Result<RoundParameters, SpecError> {
     let found = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
-    Ok(Numbers {
-        neighbours: 0,
+    let chosen = Chosen {
         threshold: found.threshold() as u32,
         packing: found.packing() as u32,
-    })
+    };
+    Ok(chosen.into())
 }
 
 /// The parameters out of the numbers that the coordinator has told, which keep the privacy of a party.
-fn told(job: &Job, n: usize, numbers: Numbers) -> Result<ValidityParameters, FaultKind> {
-    absent("neighbours", numbers.neighbours)?;
+fn told(job: &Job, n: usize, numbers: Chosen) -> Result<ValidityParameters, FaultKind> {
     let spec = job.spec();
     as_asked("packing", numbers.packing, options::packing(spec))?;
     let (k, l) = (numbers.threshold as usize, numbers.packing as usize);
@@ -241,7 +251,8 @@ fn told(job: &Job, n: usize, numbers: Numbers) -> Result<ValidityParameters, Fau
 }
 
 /// Privacy, and that no party has to send more than the plan of the job allows.
-fn check_numbers(job: &Job, n: usize, numbers: Numbers) -> Result<(), FaultKind> {
+fn check_numbers(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
+    let numbers = Chosen::from(numbers);
     let parameters = told(job, n, numbers)?;
     let shape = shape(job, parameters).map_err(|error| FaultKind::Parameters(error.to_string()))?;
     let bytes = share_len(PieceLayout::of(&shape), n);
@@ -285,37 +296,11 @@ fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
 
 /// The sharing of a round.
 fn sharing_of(round: &Round) -> Result<ValiditySharing, Fault> {
-    let parameters = told(round.job(), round.parties(), round.numbers()).map_err(Fault::server)?;
+    let parameters =
+        told(round.job(), round.parties(), round.numbers().into()).map_err(Fault::server)?;
     statement(round.job())
         .and_then(|statement| ValiditySharing::new(parameters, statement).map_err(refused))
         .map_err(|error| Fault::server(FaultKind::Parameters(error.to_string())))
-}
-
-/// The machines of a round, which share what its sharing needs.
-struct WithSharing(Arc<ValiditySharing>);
-
-impl Machines for WithSharing {
-    fn start(
-        &self,
-        setup: &Arc<ClientSetup>,
-        _input: InputRef<'_>,
-        rng: &mut dyn CryptoRng,
-    ) -> Result<ClientStep, Fault> {
-        client::start(setup, self.0.clone(), rng)
-    }
-
-    fn restore(
-        &self,
-        setup: &Arc<ClientSetup>,
-        stage: u8,
-        state: &[u8],
-    ) -> Result<Box<dyn ClientStage>, FaultKind> {
-        client::restore(setup, &self.0, stage, state)
-    }
-
-    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
-        Ok(server::serve(round, self.0.clone()))
-    }
 }
 
 /// Parties that must take part up to the responses: enough to judge, whoever lies.
@@ -351,7 +336,7 @@ fn plan(job: &Job, _parties: usize) -> Plan {
     let mut stages = vec![
         stage(
             "advertise-keys",
-            Advertise::most_bytes(most),
+            Advert::most_bytes(most),
             Keys::most_bytes(most),
         ),
         stage(

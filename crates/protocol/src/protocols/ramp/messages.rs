@@ -1,6 +1,6 @@
 //! The messages of a round.
 //!
-//! * Stage 0: [`Advertise`] up, [`Keys`] down, the same to all who advertised (U0).
+//! * Stage 0: [`Advert`](crate::kit::advertise::Advert) up, [`Keys`] down, the same to all who advertised (U0).
 //! * Stage 1 up: for every other party of U0, in rank order, its sealed column: the packed shares of all
 //!   blocks and a tag of 16 bytes. Down: the bitmap of those who shared (U1), then the sealed columns for the
 //!   receiver from every other party of U1, in rank order. Lengths are fixed by the round, so nothing is
@@ -9,10 +9,10 @@
 //! * Stage 3, 2 if semi-honest: the packed sum of the columns up, the result down.
 
 use blindsum_crypto::seal::SEAL_OVERHEAD;
-use blindsum_crypto::sign::SIGNATURE_LEN;
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
-use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX, list};
+use crate::kit::advertise::KeyEntry;
+use crate::kit::wire::{Bounded, list};
 
 /// What the keys that seal columns are for.
 pub(super) const PURPOSE: &str = "share";
@@ -21,26 +21,9 @@ pub(super) const fn sealed_len(column: usize) -> usize {
     column + SEAL_OVERHEAD
 }
 
-/// A party's fresh public key.
-#[derive(Clone, PartialEq, Eq, TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-pub(super) struct Advertise {
-    /// Seals columns.
-    pub key: Opaque,
-    /// Over the key and the round; empty if semi-honest.
-    pub signature: Opaque,
-}
-
-impl Bounded for Advertise {
-    const NAME: &'static str = "keys";
-
-    fn most_bytes(_parties: usize) -> usize {
-        PREFIX + KEY + PREFIX + SIGNATURE_LEN
-    }
-}
-
 /// The keys of all who advertised, in rank order.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     #[tls_codec(with = "list")]
     pub entries: Vec<KeyEntry>,
 }
@@ -49,12 +32,6 @@ impl Bounded for Keys {
     const NAME: &'static str = "keys";
 
     fn most_bytes(parties: usize) -> usize {
-        PREFIX + parties * (PARTY + Advertise::most_bytes(parties))
+        KeyEntry::most_bytes(parties)
     }
-}
-
-#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-pub(super) struct KeyEntry {
-    pub party: u32,
-    pub keys: Advertise,
 }

@@ -21,7 +21,7 @@ mod server;
 
 pub use options::{Fssa, Pss};
 
-use messages::{Advertise, Keys};
+use messages::Keys;
 use options::Asked;
 
 use std::sync::Arc;
@@ -31,19 +31,27 @@ use blindsum_sharing::ramp::{
     Embedding, ParameterError, RampParameters, RampRequest, RampSharing, RampTold, Residues,
 };
 
-use rand_core::CryptoRng;
-
-use crate::core::numbers::{NumberRules, absent, as_asked, broken};
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round::Machines;
-use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
+use crate::core::round_parameters::{ParameterRules, as_asked, broken, round_parameters};
+use crate::kit::advertise::{Advert, AwaitKeys};
 use crate::kit::consistency::{Signatures, Signed};
+use crate::kit::restore::Derived;
 use crate::kit::wire::{Bounded, HEADER};
 use crate::{
-    Adversary, Fault, FaultKind, Job, JobSpec, Numbers, Opens, Plan, ProtocolChoice, Round,
+    Adversary, Fault, FaultKind, Job, JobSpec, Opens, Plan, ProtocolChoice, Round, RoundParameters,
     SpecError,
 };
+
+round_parameters! {
+    /// What the coordinator chooses for a round.
+    Chosen {
+        /// Shares k that rebuild a sum.
+        threshold,
+        /// Words l in a polynomial.
+        packing,
+    }
+}
 
 impl ProtocolTable for Fssa {
     fn info(&self) -> &'static ProtocolInfo {
@@ -61,22 +69,22 @@ static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
     asks_parties: true,
-    plan,
     min_parties,
-    least_roster: |_| 0,
-    sparsity: |_| None,
     check,
     parameters: chosen,
-    numbers: Some(NumberRules {
+    round_parameters: Some(ParameterRules {
+        names: Chosen::NAMES,
         choose,
         check: check_numbers,
     }),
-    commits: |_| false,
-    machines: |round| Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?)))),
-    key_setup: |_| None,
-    results: None,
-    ring: None,
-    servers: &[],
+    ..ProtocolInfo::of(plan, |round| {
+        Ok(Arc::new(Derived {
+            derived: Arc::new(sharing_of(round)?),
+            start: AwaitKeys::start,
+            restore: client::restore,
+            serve: server::serve,
+        }))
+    })
 };
 
 /// n − d: as many may drop out as the job says, and one more ends the round.
@@ -116,18 +124,17 @@ fn parameters(job: &Job, n: usize) -> Result<RampParameters, ParameterError> {
     })
 }
 
-fn choose(job: &Job, n: usize) -> Result<Numbers, SpecError> {
+fn choose(job: &Job, n: usize) -> Result<RoundParameters, SpecError> {
     let found = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
-    Ok(Numbers {
-        neighbours: 0,
+    let chosen = Chosen {
         threshold: found.threshold() as u32,
         packing: found.packing() as u32,
-    })
+    };
+    Ok(chosen.into())
 }
 
 /// The parameters out of the numbers that the coordinator has told, which keep the privacy of a party.
-fn told(job: &Job, n: usize, numbers: Numbers) -> Result<RampParameters, FaultKind> {
-    absent("neighbours", numbers.neighbours)?;
+fn told(job: &Job, n: usize, numbers: Chosen) -> Result<RampParameters, FaultKind> {
     let spec = job.spec();
     let asked = Asked::of(spec);
     as_asked("threshold", numbers.threshold, asked.threshold)?;
@@ -146,7 +153,8 @@ fn told(job: &Job, n: usize, numbers: Numbers) -> Result<RampParameters, FaultKi
 }
 
 /// Privacy, and that no party has to send more than the plan of the job allows.
-fn check_numbers(job: &Job, n: usize, numbers: Numbers) -> Result<(), FaultKind> {
+fn check_numbers(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
+    let numbers = Chosen::from(numbers);
     let parameters = told(job, n, numbers)?;
     let column = residues(job)?.share_len() * parameters.blocks(job.lanes());
     let columns = framed((n - 1) * messages::sealed_len(column));
@@ -191,35 +199,9 @@ fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, Sharing
 
 /// The sharing of a round.
 fn sharing_of(round: &Round) -> Result<RampSharing, Fault> {
-    let parameters = told(round.job(), round.parties(), round.numbers()).map_err(Fault::server)?;
+    let parameters =
+        told(round.job(), round.parties(), round.numbers().into()).map_err(Fault::server)?;
     prepare(round.job(), parameters).map_err(|e| Fault::server(e.into()))
-}
-
-/// The machines of a round, which share what its sharing needs.
-struct WithSharing(Arc<RampSharing>);
-
-impl Machines for WithSharing {
-    fn start(
-        &self,
-        setup: &Arc<ClientSetup>,
-        _input: InputRef<'_>,
-        rng: &mut dyn CryptoRng,
-    ) -> Result<ClientStep, Fault> {
-        client::start(setup, self.0.clone(), rng)
-    }
-
-    fn restore(
-        &self,
-        setup: &Arc<ClientSetup>,
-        stage: u8,
-        state: &[u8],
-    ) -> Result<Box<dyn ClientStage>, FaultKind> {
-        client::restore(setup, &self.0, stage, state)
-    }
-
-    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
-        Ok(server::serve(round, self.0.clone()))
-    }
 }
 
 /// Parties that must take part in every stage before the vectors are in.
@@ -252,7 +234,7 @@ fn plan(job: &Job, _parties: usize) -> Plan {
     let mut stages = vec![
         stage(
             "advertise-keys",
-            Advertise::most_bytes(most),
+            Advert::most_bytes(most),
             Keys::most_bytes(most),
         ),
         stage("share-vector", all, set + all).input().relayed(),

@@ -6,7 +6,7 @@ use blindsum_crypto::mask::{MaskSeed, MaskStream, Sign};
 use blindsum_crypto::secret::Secret;
 
 use super::messages::Advertise;
-use crate::kit::keys::check_keys;
+use crate::kit::keys::KeySignatures;
 use crate::{FaultKind, PartyId, Round};
 
 /// A holder's public keys, checked.
@@ -15,22 +15,14 @@ pub(super) struct PeerKeys {
     pub mask: PublicKey,
 }
 
-/// Checks a party's advertised keys.
+/// Checks a party's advertised keys: that which seals shares, and that which makes pair masks.
 pub(super) fn check_advertised(
     round: &Round,
     owner: PartyId,
-    keys: &Advertise,
-) -> Result<PeerKeys, FaultKind> {
-    let both = [keys.seal_key.as_slice(), keys.mask_key.as_slice()];
-    let [seal, mask] = check_keys(round, owner, both, keys.signature.as_slice())?;
-    Ok(PeerKeys { seal, mask })
-}
-
-impl PeerKeys {
-    /// Both keys.
-    pub fn both(&self) -> [&PublicKey; 2] {
-        [&self.seal, &self.mask]
-    }
+    sent: &Advertise,
+) -> Result<[PublicKey; 2], FaultKind> {
+    let both = [sent.seal_key.as_slice(), sent.mask_key.as_slice()];
+    KeySignatures::IF_ACTIVE.check_keys(round, owner, both, sent.signature.as_slice())
 }
 
 /// The commitment to a self-mask seed b, by which the server knows a wrong one.

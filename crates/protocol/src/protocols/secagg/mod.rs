@@ -21,19 +21,18 @@ pub use options::{SecAgg, SecAggPlus};
 pub use parameters::{GraphParameters, ParameterError};
 
 use options::Sharing;
+use parameters::Chosen;
 
 use std::sync::Arc;
 
 use blindsum_sharing::Point;
-use rand_core::CryptoRng;
 
-use crate::core::numbers::{NumberRules, absent};
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round::Machines;
-use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
+use crate::core::round_parameters::ParameterRules;
+use crate::kit::restore::Derived;
 use crate::{
-    Adversary, Fault, FaultKind, Job, JobSpec, Numbers, Opens, PartyId, Plan, Round, SpecError,
+    Adversary, FaultKind, Job, JobSpec, Opens, PartyId, Plan, Round, RoundParameters, SpecError,
 };
 
 impl ProtocolTable for SecAgg {
@@ -52,22 +51,23 @@ static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
     asks_parties: true,
-    plan,
     min_parties,
-    least_roster: |_| 0,
-    sparsity: |_| None,
     parameters,
-    numbers: Some(NumberRules {
+    round_parameters: Some(ParameterRules {
+        names: Chosen::NAMES,
         choose,
         check: check_numbers,
     }),
     commits,
     check,
-    machines: |round| Ok(Arc::new(OnGraph(Arc::new(graph_of(round))))),
-    key_setup: |_| None,
-    results: None,
-    ring: None,
-    servers: &[],
+    ..ProtocolInfo::of(plan, |round| {
+        Ok(Arc::new(Derived {
+            derived: Arc::new(graph_of(round)),
+            start: client::start,
+            restore: client::restore,
+            serve: server::serve,
+        }))
+    })
 };
 
 fn plan(job: &Job, _parties: usize) -> Plan {
@@ -110,18 +110,17 @@ fn parameters(job: &Job, parties: usize) -> Result<Parameters, SpecError> {
     ])
 }
 
-fn choose(job: &Job, parties: usize) -> Result<Numbers, SpecError> {
+fn choose(job: &Job, parties: usize) -> Result<RoundParameters, SpecError> {
     let found = GraphParameters::find(job.spec(), parties)?;
-    Ok(Numbers {
+    let chosen = Chosen {
         neighbours: found.neighbours() as u32,
         threshold: found.threshold() as u32,
-        packing: 0,
-    })
+    };
+    Ok(chosen.into())
 }
 
-fn check_numbers(job: &Job, parties: usize, numbers: Numbers) -> Result<(), FaultKind> {
-    absent("packing", numbers.packing)?;
-    GraphParameters::told(job.spec(), parties, numbers).map(|_| ())
+fn check_numbers(job: &Job, parties: usize, told: RoundParameters) -> Result<(), FaultKind> {
+    GraphParameters::told(job.spec(), parties, told.into()).map(|_| ())
 }
 
 /// A sparse graph must be drawn after everybody has committed to what it is drawn from: the bounds against an active
@@ -132,35 +131,8 @@ fn commits(spec: &JobSpec) -> bool {
 
 /// The graph of a round, whose numbers were checked when it was bound.
 fn graph_of(round: &Round) -> AggregationGraph {
-    let parameters = GraphParameters::of_round(round.parties(), round.numbers());
+    let parameters = GraphParameters::of_round(round.parties(), round.numbers().into());
     AggregationGraph::draw(parameters, round.context())
-}
-
-/// The machines of a round, which share its graph.
-struct OnGraph(Arc<AggregationGraph>);
-
-impl Machines for OnGraph {
-    fn start(
-        &self,
-        setup: &Arc<ClientSetup>,
-        _input: InputRef<'_>,
-        rng: &mut dyn CryptoRng,
-    ) -> Result<ClientStep, Fault> {
-        client::start(setup, self.0.clone(), rng)
-    }
-
-    fn restore(
-        &self,
-        setup: &Arc<ClientSetup>,
-        stage: u8,
-        state: &[u8],
-    ) -> Result<Box<dyn ClientStage>, FaultKind> {
-        client::restore(setup, &self.0, stage, state)
-    }
-
-    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
-        Ok(server::serve(round, self.0.clone()))
-    }
 }
 
 /// The evaluation point of a party's shares: its rank plus one, since the secret is at zero.

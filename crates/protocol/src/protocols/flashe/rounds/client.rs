@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::core::round::{Ahead, Starter};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
+use crate::kit::restore::Restored;
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::vector::bias;
@@ -88,24 +89,15 @@ pub(super) fn prepare(
     Ok(Some(Ahead { starter, bytes }))
 }
 
-pub(super) fn restore(
-    setup: &Arc<ClientSetup>,
-    stage: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    let mut reader = Reader::new(state);
+/// The one stage is answered.
+pub(super) fn restore(setup: &Arc<ClientSetup>, reader: &mut Reader<'_>) -> Restored {
     let job_key = JobKey::from(reader.secret()?);
-    reader.end()?;
-    if stage != 0 {
-        let rule = "flashe keeps no state after its only answer";
-        return Err(FaultKind::Snapshot(rule.into()));
-    }
-    Ok(Box::new(AwaitSum {
+    Ok(Some(Box::new(AwaitSum {
         key: job_key.round(setup.round.number(), setup.round.key_context()),
         shape: shape_of(&setup.round)?,
         setup: setup.clone(),
         job_key,
-    }))
+    })))
 }
 
 /// Adds a number to every word of 64 bits.

@@ -14,6 +14,7 @@ use crate::core::plan::{Stage, small};
 use crate::core::round::Ahead;
 use crate::core::round::Machines;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
+use crate::kit::restore::read;
 use crate::{Fault, FaultKind, Job, Opens, Plan, Round};
 
 /// What may happen in a round.
@@ -39,10 +40,10 @@ impl Machines for Dense {
     fn restore(
         &self,
         setup: &Arc<ClientSetup>,
-        stage: u8,
+        _stage: &str,
         state: &[u8],
     ) -> Result<Box<dyn ClientStage>, FaultKind> {
-        client::restore(setup, stage, state)
+        read(state, |reader| client::restore(setup, reader))
     }
 
     fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {

@@ -11,9 +11,11 @@ use super::messages::{Advert, Delivery, KEY_ID, KeyFor, Keys, PURPOSE, SealedKey
 use super::{key_ids, leader};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::core::vault::KeyName;
+use crate::kit::advertise::fresh_pair;
 use crate::kit::keys::{
-    SeenKeys, load_key, load_pair, parse_keys, seal_header, seal_keys, sign_keys, suite_of,
+    KeySignatures, SeenKeys, load_key, load_pair, parse_keys, seal_header, seal_keys,
 };
+use crate::kit::restore::Restored;
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::{Bounded, ascending, encode};
@@ -26,15 +28,16 @@ pub(crate) fn start(
     _input: InputRef<'_>,
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
-    let pair = KeyPair::generate(suite_of(&setup.round), rng)
-        .map_err(|e| Fault::caller(FaultKind::Input(e.to_string())))?;
+    let pair = fresh_pair(setup, rng)?;
     let held = usable_key(setup).map_err(Fault::caller)?;
     let mut message = Advert {
         key_id: held.map_or(Vec::new(), |id| id.to_vec()).into(),
         key: pair.public().as_bytes().to_vec().into(),
         signature: Vec::new().into(),
     };
-    message.signature = sign_keys(setup, &message.signed()).into();
+    message.signature = KeySignatures::IF_ACTIVE
+        .sign(setup, &message.signed())
+        .into();
     let body = encode(Advert::NAME, &message).map_err(Fault::caller)?;
     let next = AwaitKeys {
         setup: setup.clone(),
@@ -46,28 +49,22 @@ pub(crate) fn start(
     })
 }
 
-pub(crate) fn restore(
-    setup: &Arc<ClientSetup>,
-    stage: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    let (setup, mut reader) = (setup.clone(), Reader::new(state));
-    let restored: Box<dyn ClientStage> = match stage {
-        1 => Box::new(AwaitDelivery {
-            pair: load_pair(&setup, &mut reader)?,
+pub(crate) fn restore(setup: &Arc<ClientSetup>, stage: &str, reader: &mut Reader<'_>) -> Restored {
+    let setup = setup.clone();
+    Ok(Some(match stage {
+        "deliver-key" => Box::new(AwaitDelivery {
+            pair: load_pair(&setup, reader)?,
             leader: reader.party()?,
-            leader_key: load_key(&setup, &mut reader)?,
+            leader_key: load_key(&setup, reader)?,
             leader_holds: {
                 let length = reader.length()?;
                 reader.bytes(length)?.to_vec()
             },
             setup,
         }),
-        2 => Box::new(AwaitHolders { setup }),
-        _ => return Err(FaultKind::Snapshot("of no stage of a key set-up".into())),
-    };
-    reader.end()?;
-    Ok(restored)
+        "confirm-key" => Box::new(AwaitHolders { setup }),
+        _ => return Ok(None),
+    }))
 }
 
 /// The name of the key that the party holds for the round after this.

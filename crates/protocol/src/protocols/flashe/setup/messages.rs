@@ -11,7 +11,7 @@ use blindsum_crypto::sign::SIGNATURE_LEN;
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
 use crate::core::vault::KeyName;
-use crate::kit::keys::check_signed;
+use crate::kit::keys::KeySignatures;
 use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX, list};
 use crate::protocols::flashe::held::DELIVERED;
 use crate::{FaultKind, PartyId, Round};
@@ -42,7 +42,8 @@ impl Advert {
 
     /// Checks that `owner` made it for this round.
     pub fn check_signature(&self, round: &Round, owner: PartyId) -> Result<(), FaultKind> {
-        check_signed(round, owner, &self.signed(), self.signature.as_slice())
+        let signature = self.signature.as_slice();
+        KeySignatures::IF_ACTIVE.check(round, owner, &self.signed(), signature)
     }
 }
 

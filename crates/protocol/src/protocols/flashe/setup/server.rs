@@ -3,68 +3,62 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use blindsum_crypto::kex::PublicKey;
 use rand_core::CryptoRng;
 
 use super::client::check_key_id;
 use super::messages::{Advert, Delivery, Entry, KeyFor, Keys};
 use super::{key_ids, leader, most_common};
 use crate::core::round::{Bodies, ServerStage, ServerStep};
-use crate::kit::keys::{SeenKeys, parse_keys};
+use crate::kit::advertise::{Adverts, CollectKeys, TakesKeys};
+use crate::kit::keys::parse_keys;
 use crate::kit::wire::{Bounded, ascending, encode};
 use crate::{Fault, FaultKind, PartyId, PartySet, Round};
 
 pub(crate) fn serve(round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
-    Ok(Box::new(CollectAdverts {
-        round: round.clone(),
-        expected: round.everyone().collect(),
-        seen: SeenKeys::default(),
-        adverts: BTreeMap::new(),
-    }))
+    Ok(CollectKeys::of(KeySetup(round.clone())))
 }
 
 /// Stage 0: collects fresh keys, gives everybody all of them.
-struct CollectAdverts {
-    round: Arc<Round>,
-    expected: BTreeSet<PartyId>,
-    seen: SeenKeys,
-    adverts: BTreeMap<PartyId, Advert>,
-}
+struct KeySetup(Arc<Round>);
 
-impl ServerStage for CollectAdverts {
-    fn expected(&self) -> &BTreeSet<PartyId> {
-        &self.expected
+impl TakesKeys<1> for KeySetup {
+    type Advert = Advert;
+
+    fn round(&self) -> &Round {
+        &self.0
     }
 
     fn required(&self) -> usize {
-        self.round.job().min_parties()
+        self.0.job().min_parties()
     }
 
-    fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
-        let round = &self.round;
-        let sent = Advert::read(round.parties(), body)?;
-        check_key_id(&sent)?;
-        let [key] = parse_keys(round, from, [sent.key.as_slice()])?;
-        sent.check_signature(round, from)?;
-        self.seen.add(from, [&key])?;
-        self.adverts.insert(from, sent);
-        Ok(())
+    fn check(&self, from: PartyId, sent: &Advert) -> Result<[PublicKey; 1], FaultKind> {
+        check_key_id(sent)?;
+        let key = parse_keys(&self.0, from, [sent.key.as_slice()])?;
+        sent.check_signature(&self.0, from)?;
+        Ok(key)
     }
 
-    fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
-        let advertised: BTreeSet<PartyId> = self.adverts.keys().copied().collect();
-        let entry = |(party, advert): (PartyId, Advert)| Entry {
+    fn close(
+        self,
+        adverts: Adverts<Advert, 1>,
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<ServerStep, Fault> {
+        let advertised: BTreeSet<PartyId> = adverts.keys().copied().collect();
+        let entry = |(party, (advert, _)): (PartyId, _)| Entry {
             party: party.0,
             advert,
         };
         let keys = Keys {
-            entries: self.adverts.into_iter().map(entry).collect(),
+            entries: adverts.into_iter().map(entry).collect(),
         };
         let body = encode(Keys::NAME, &keys).map_err(Fault::caller)?;
         let leader = leader(&key_ids(&keys)).map(|(leader, _)| leader);
         Ok(ServerStep::Next {
             bodies: Bodies::Same(advertised.iter().copied().collect(), body),
             next: Box::new(AwaitDelivery {
-                round: self.round,
+                round: self.0,
                 advertised,
                 leader: leader.into_iter().collect(),
                 sealed: BTreeMap::new(),

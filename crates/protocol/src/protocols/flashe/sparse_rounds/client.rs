@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use super::messages::{Masks, check_count};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
+use crate::kit::restore::Restored;
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::vector::TILE;
@@ -80,24 +81,17 @@ fn read(input: &dyn Input, width: Width, count: usize) -> Result<Zeroizing<Vec<u
     Ok(words)
 }
 
-pub(crate) fn restore(
-    setup: &Arc<ClientSetup>,
-    stage: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    if stage != 1 {
-        return Err(FaultKind::Snapshot(
-            "of no stage that ends a sparse round".into(),
-        ));
+pub(crate) fn restore(setup: &Arc<ClientSetup>, stage: &str, reader: &mut Reader<'_>) -> Restored {
+    if stage != "upload" {
+        return Ok(None);
     }
-    let mut reader = Reader::new(state);
     let keys = Keys::new(setup, JobKey::from(reader.secret()?))?;
     let damaged = |_| FaultKind::Snapshot("the places are damaged".into());
-    Ok(Box::new(AwaitSum {
+    Ok(Some(Box::new(AwaitSum {
         masks: Masks::read(&setup.round, reader.rest()).map_err(damaged)?,
         setup: setup.clone(),
         keys,
-    }))
+    })))
 }
 
 /// The key of the job, and what is derived from it for the round.

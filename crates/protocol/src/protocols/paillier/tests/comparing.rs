@@ -15,7 +15,7 @@ pub(super) fn with_liar(rig: &mut Rig) -> Circle {
     let own = KeyPair::generate(Suite::X25519, &mut rig.rng).unwrap();
     let secret = Secret::from(*own.secret().expose());
     let setup = Arc::new(rig.cohort.setup(LIAR));
-    let advert = encode("keys", &circle::advert(&setup, &own)).unwrap();
+    let advert = encode("keys", &Advert::of(&setup, own.public(), KEY_SIGNATURES)).unwrap();
     rig.up.insert(LIAR, frame(round.context(), 0, &advert));
     rig.serve().unwrap();
     rig.serve().unwrap();

@@ -10,11 +10,12 @@ use blindsum_crypto::secret::Secret;
 use rand_core::CryptoRng;
 
 use super::cipher::Sum;
-use super::circle::{Circle, Line};
+use super::circle::{Circle, KEY_SIGNATURES, Line};
 use super::hops::SUM;
 use super::messages::Opened;
 use super::*;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
+use crate::kit::advertise::Advert;
 use crate::kit::vector::biased_words;
 use crate::kit::wire::{Bounded, encode, frame};
 use crate::testing::{Rig, body, parties};
@@ -142,7 +143,7 @@ fn case_35_the_key_service_and_one_party_read_a_vector() {
     let mut rng = rig.rng.clone();
     let own = KeyPair::generate(Suite::X25519, &mut rng).unwrap();
     let setup = rig.cohort.setup(PartyId(1));
-    let advert = encode("keys", &circle::advert(&setup, &own)).unwrap();
+    let advert = encode("keys", &Advert::of(&setup, own.public(), KEY_SIGNATURES)).unwrap();
     rig.up
         .insert(PartyId(1), frame(round.context(), 0, &advert));
     rig.serve().unwrap();

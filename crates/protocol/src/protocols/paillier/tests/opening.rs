@@ -3,7 +3,23 @@
 use rand_core::SeedableRng;
 
 use super::*;
+use crate::kit::wire::decode;
 use crate::testing::Cohort;
+
+/// Case 6: another party's signature over party 2's key, and none at all.
+#[test]
+fn case_06_keys_are_signed_in_every_round() {
+    let rig = Rig::new(job(ProtocolName::PaillierRing, 3, 5), 3);
+    let sent = rig.up.values().map(|sent| decode("keys", body(sent)));
+    let mut adverts: Vec<Advert> = sent.collect::<Result<_, _>>().unwrap();
+    let judged = |adverts: &[Advert]| circle::check_adverts(&rig.cohort.round, adverts).err();
+    assert_eq!(judged(&adverts), None);
+    let signer = PartyId(2);
+    for signature in [adverts[1].signature.clone(), Vec::new().into()] {
+        adverts[2].signature = signature;
+        assert_eq!(judged(&adverts), Some(FaultKind::BadSignature { signer }));
+    }
+}
 
 #[test]
 fn case_37_a_party_that_is_lost_ends_the_round() {

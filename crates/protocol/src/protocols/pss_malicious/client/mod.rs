@@ -14,45 +14,32 @@ use std::sync::Arc;
 
 use blindsum_sharing::validity::ValiditySharing;
 
-use crate::FaultKind;
-use crate::core::round::{ClientSetup, ClientStage};
+use crate::core::round::ClientSetup;
 use crate::kit::confirmed_sum::AwaitConfirmation;
-use crate::kit::keys::is_active;
+use crate::kit::restore::Restored;
 use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::Reader;
 
 pub use misbehaviour::Misbehaviour;
 
-pub(super) use advertise::{check_advert, start};
-
-/// A client from its snapshot after its answer of `stage`.
+/// A client from its snapshot in a stage.
 pub(super) fn restore(
     setup: &Arc<ClientSetup>,
     sharing: &Arc<ValiditySharing>,
-    stage: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    let mut reader = Reader::new(state);
+    stage: &str,
+    reader: &mut Reader<'_>,
+) -> Restored {
     let (setup, sharing) = (setup.clone(), sharing.clone());
-    // Stages that only an active round has shift those behind them.
-    let next: Box<dyn ClientStage> = match (stage, is_active(&setup.round)) {
-        (1, _) => Box::new(columns::AwaitColumns::load(setup, sharing, &mut reader)?),
-        (2, true) => Box::new(challenge::AwaitChallenge::load(
-            setup,
-            sharing,
-            &mut reader,
-        )?),
-        (2 | 3, false) | (3 | 4, true) => {
-            Box::new(verdict::AwaitVerdict::load(setup, sharing, &mut reader)?)
-        }
-        (5, true) => {
+    Ok(Some(match stage {
+        "share-vector" => Box::new(columns::AwaitColumns::load(setup, sharing, reader)?),
+        "confirm-challenge" => Box::new(challenge::AwaitChallenge::load(setup, sharing, reader)?),
+        "respond" | "dispute" => Box::new(verdict::AwaitVerdict::load(setup, sharing, reader)?),
+        "confirm-survivors" => {
             let quorum = sharing.parameters().quorum();
             let sum = (sharing.words().column_len(), quorum);
-            Box::new(AwaitConfirmation::load(setup, sum, &mut reader)?)
+            Box::new(AwaitConfirmation::load(setup, sum, reader)?)
         }
-        (4, false) | (6, true) => Box::new(AwaitResult::load(setup, &mut reader)?),
-        _ => return Err(FaultKind::Snapshot("no such stage".into())),
-    };
-    reader.end()?;
-    Ok(next)
+        "aggregate" => Box::new(AwaitResult::load(setup, reader)?),
+        _ => return Ok(None),
+    }))
 }

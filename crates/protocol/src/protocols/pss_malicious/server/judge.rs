@@ -7,8 +7,9 @@ use rand_core::CryptoRng;
 
 use super::Shared;
 use super::aggregate::CollectSums;
-use super::survivors::ConfirmSurvivors;
+use super::survivors::Survivors;
 use crate::core::round::{Bodies, Excuse, ServerStage, ServerStep};
+use crate::kit::confirm::CollectSignatures;
 use crate::kit::keys::is_active;
 use crate::protocols::pss_malicious::messages::{JUDGED, SALT, Shown};
 use crate::{Fault, FaultKind, PartyId, PartySet};
@@ -301,7 +302,14 @@ impl Judgement {
         });
         let how = (skipped, excuses.collect::<Vec<_>>());
         let next: Box<dyn ServerStage> = match is_active(&round) {
-            true => Box::new(ConfirmSurvivors::new(common, survivors, stay, how)),
+            true => {
+                let over = Survivors {
+                    common,
+                    survivors,
+                    how,
+                };
+                CollectSignatures::of(over, stay)
+            }
             false => Box::new(CollectSums::new(common, survivors, stay, how)),
         };
         Ok(ServerStep::Next {

@@ -17,6 +17,7 @@ use blindsum_sharing::validity::ValiditySharing;
 
 use super::messages::Commitment;
 use crate::core::round::ServerStage;
+use crate::kit::advertise::CollectKeys;
 use crate::{PartyId, PartySet, Round};
 
 /// What every stage knows.
@@ -53,5 +54,5 @@ impl Shared {
 /// The coordinator before the first message.
 pub(super) fn serve(round: &Arc<Round>, sharing: Arc<ValiditySharing>) -> Box<dyn ServerStage> {
     let round = round.clone();
-    Box::new(advertise::CollectKeys::new(Common { round, sharing }))
+    CollectKeys::of(Common { round, sharing })
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use blindsum_crypto::merkle::Hash;
 use rand_core::CryptoRng;
 
-use super::challenge::ConfirmChallenge;
 use super::respond::CollectResponses;
 use super::{Common, Shared};
 use crate::core::round::{Bodies, Piece, Relayed, ServerStage, ServerStep};
+use crate::kit::confirm::CollectSignatures;
 use crate::kit::keys::is_active;
 use crate::protocols::pss_malicious::messages::{COMMITMENT, Commitment, PieceLayout, challenge};
 use crate::protocols::pss_malicious::share_len;
@@ -125,7 +125,7 @@ impl ServerStage for CollectCommitments {
             challenge,
         };
         let next: Box<dyn ServerStage> = match is_active(&told.common.round) {
-            true => Box::new(ConfirmChallenge::new(told, shared)),
+            true => CollectSignatures::of(told, shared),
             false => Box::new(CollectResponses::new(told, shared)),
         };
         Ok(ServerStep::Next {

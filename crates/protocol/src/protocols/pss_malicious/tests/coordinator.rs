@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::protocols::pss_malicious::messages::{ACCUSED, COMMITMENT, HASH};
+use crate::kit::wire::{Opaque, decode, encode};
+use crate::protocols::pss_malicious::messages::{ACCUSED, COMMITMENT, HASH, Keys};
 
+const ADVERTISE: u8 = 0;
 const CONFIRM: u8 = 2;
 const RESPOND: u8 = 3;
 
@@ -27,6 +29,31 @@ fn told(lies: &[(u32, Deviation)], stage: u8) -> Rig {
     let mut rig = rig_at(spec(Adversary::Active, 0.5), lies, stage);
     rig.serve().unwrap();
     rig
+}
+
+/// Case 6: another party's signature over party 2's key, and none at all. Keys are signed in every round.
+#[test]
+fn case_06_keys_are_signed_in_every_round() {
+    let anothers = |keys: &mut Keys| keys.entries[2].keys.signature = signature_of_3(keys);
+    let none = |keys: &mut Keys| keys.entries[2].keys.signature = Vec::new().into();
+    for adversary in [Adversary::SemiHonest, Adversary::Active] {
+        for change in [&anothers as &dyn Fn(&mut Keys), &none] {
+            let mut rig = rig_at(spec(adversary, 0.5), &[], ADVERTISE);
+            rig.serve().unwrap();
+            let fault = hears(&mut rig, 0, |bytes| {
+                let mut keys: Keys = decode("keys", bytes).unwrap();
+                change(&mut keys);
+                *bytes = encode("keys", &keys).unwrap();
+            });
+            assert_eq!(fault.culprit, Culprit::Server);
+            let signer = PartyId(2);
+            assert_eq!(fault.kind, FaultKind::BadSignature { signer });
+        }
+    }
+}
+
+fn signature_of_3(keys: &Keys) -> Opaque {
+    keys.entries[3].keys.signature.clone()
 }
 
 #[test]

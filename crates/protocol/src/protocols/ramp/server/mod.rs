@@ -12,6 +12,7 @@ use blindsum_sharing::ramp::RampSharing;
 
 use crate::Round;
 use crate::core::round::ServerStage;
+use crate::kit::advertise::CollectKeys;
 
 use super::required_inputs;
 
@@ -31,5 +32,5 @@ impl Common {
 /// The server before the first message.
 pub(super) fn serve(round: &Arc<Round>, sharing: Arc<RampSharing>) -> Box<dyn ServerStage> {
     let round = round.clone();
-    Box::new(advertise::CollectKeys::new(Common { round, sharing }))
+    CollectKeys::of(Common { round, sharing })
 }

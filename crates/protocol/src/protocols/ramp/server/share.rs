@@ -6,8 +6,9 @@ use rand_core::CryptoRng;
 
 use super::Common;
 use super::aggregate::CollectSums;
-use super::consistency::CollectSignatures;
+use super::consistency::Survivors;
 use crate::core::round::{Bodies, Piece, Relayed, ServerStage, ServerStep};
+use crate::kit::confirm::CollectSignatures;
 use crate::kit::keys::is_active;
 use crate::protocols::ramp::messages::sealed_len;
 use crate::{Fault, FaultKind, PartyId, PartySet};
@@ -82,9 +83,10 @@ impl ServerStage for CollectColumns {
                     .collect(),
             })
             .collect();
-        let next: Box<dyn ServerStage> = match is_active(&self.common.round) {
-            true => Box::new(CollectSignatures::new(self.common, self.shared, survivors)),
-            false => Box::new(CollectSums::new(self.common, self.shared, survivors)),
+        let Self { common, shared, .. } = *self;
+        let next: Box<dyn ServerStage> = match is_active(&common.round) {
+            true => CollectSignatures::of(Survivors { common, survivors }, shared),
+            false => Box::new(CollectSums::new(common, shared, survivors)),
         };
         Ok(ServerStep::Next {
             next,

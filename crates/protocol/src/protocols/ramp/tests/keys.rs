@@ -1,8 +1,9 @@
 //! Keys that were tampered with.
 
 use super::*;
+use crate::kit::advertise::Advert;
 use crate::kit::wire::{decode, encode};
-use crate::protocols::ramp::messages::{Advertise, Keys};
+use crate::protocols::ramp::messages::Keys;
 use crate::{Culprit, Fault};
 
 /// Party 0 receives everybody's keys after `change`; gives its fault.
@@ -38,7 +39,7 @@ fn bad_key(fault: Fault, party: u32, part: &str) {
 #[test]
 fn case_06_replaced_key() {
     let other = Rig::new(active(6), 99).up[&PartyId(2)].clone();
-    let other: Advertise = decode("keys", body(&other)).unwrap();
+    let other: Advert = decode("keys", body(&other)).unwrap();
     let refused = FaultKind::BadSignature { signer: PartyId(2) };
     let key = other.key.clone();
     let fault = keys_changed(active(6), |keys| keys.entries[2].keys.key = key);

@@ -8,7 +8,8 @@ use rand_core::CryptoRng;
 
 use super::share::share_keys;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::kit::keys::{SeenKeys, sign_keys, suite_of};
+use crate::kit::advertise::fresh_pair;
+use crate::kit::keys::{KeySignatures, SeenKeys};
 use crate::kit::wire::{Bounded, ascending, encode};
 use crate::protocols::secagg::AggregationGraph;
 use crate::protocols::secagg::keys::{PeerKeys, check_advertised};
@@ -21,10 +22,7 @@ pub(crate) fn start(
     graph: Arc<AggregationGraph>,
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
-    let suite = suite_of(&setup.round);
-    let unusable = |e: blindsum_crypto::CryptoError| Fault::caller(FaultKind::Input(e.to_string()));
-    let seal = KeyPair::generate(suite, rng).map_err(unusable)?;
-    let mask = KeyPair::generate(suite, rng).map_err(unusable)?;
+    let (seal, mask) = (fresh_pair(setup, rng)?, fresh_pair(setup, rng)?);
     let next = AwaitKeys {
         setup: setup.clone(),
         graph,
@@ -49,7 +47,7 @@ pub(super) struct AwaitKeys {
 impl AwaitKeys {
     fn advertised(&self) -> Advertise {
         let keys = [self.seal.public(), self.mask.public()].map(|key| key.as_bytes());
-        let signature = sign_keys(&self.setup, &keys);
+        let signature = KeySignatures::IF_ACTIVE.sign(&self.setup, &keys);
         Advertise {
             seal_key: self.seal.public().as_bytes().to_vec().into(),
             mask_key: self.mask.public().as_bytes().to_vec().into(),
@@ -92,9 +90,10 @@ impl AwaitKeys {
                 ));
             }
             let keys = check_advertised(round, party, &entry.keys)?;
-            seen.add(party, keys.both())?;
+            seen.add(party, &keys)?;
             if party != *me {
-                peers.insert(party, keys);
+                let [seal, mask] = keys;
+                peers.insert(party, PeerKeys { seal, mask });
             }
         }
         // guard: own-keys-are-listed

@@ -9,34 +9,30 @@ mod unmask;
 
 use std::sync::Arc;
 
-use crate::FaultKind;
-use crate::core::round::{ClientSetup, ClientStage};
+use crate::core::round::ClientSetup;
+use crate::kit::restore::Restored;
 use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::Reader;
 
 use super::AggregationGraph;
-use crate::kit::keys::is_active;
 
 pub(crate) use advertise::start;
 
-/// A client from its snapshot after its answer of `stage`.
+/// A client from its snapshot in a stage.
 pub(crate) fn restore(
     setup: &Arc<ClientSetup>,
     graph: &Arc<AggregationGraph>,
-    stage: u8,
-    state: &[u8],
-) -> Result<Box<dyn ClientStage>, FaultKind> {
-    let mut reader = Reader::new(state);
+    stage: &str,
+    reader: &mut Reader<'_>,
+) -> Restored {
     let (setup, graph) = (setup.clone(), graph.clone());
-    let next: Box<dyn ClientStage> = match (stage, is_active(&setup.round)) {
-        (2, _) => {
-            let shares = held::HeldShares::load(setup, graph, &mut reader)?;
+    Ok(Some(match stage {
+        "masked-input" => {
+            let shares = held::HeldShares::load(setup, graph, reader)?;
             Box::new(masked_input::AwaitSurvivors(shares))
         }
-        (3, true) => Box::new(unmask::AwaitSignatures::load(setup, graph, &mut reader)?),
-        (3, false) | (4, true) => Box::new(AwaitResult::load(setup, &mut reader)?),
-        _ => return Err(FaultKind::Snapshot("no such stage".into())),
-    };
-    reader.end()?;
-    Ok(next)
+        "consistency" => Box::new(unmask::AwaitSignatures::load(setup, graph, reader)?),
+        "unmask" => Box::new(AwaitResult::load(setup, reader)?),
+        _ => return Ok(None),
+    }))
 }

@@ -23,7 +23,8 @@ mod told;
 
 use super::options::Sharing;
 use super::tails::{Hypergeometric, Sample};
-use crate::{Adversary, JobSpec, Numbers, SpecError};
+use crate::core::round_parameters::round_parameters;
+use crate::{Adversary, JobSpec, SpecError};
 
 /// Security bounds may fail with probability 2^-40.
 const LOG2_SECURITY: f64 = -40.0;
@@ -35,6 +36,16 @@ const LOG2_CORRECTNESS: f64 = -20.0;
 const CHEAP_NEIGHBOURS: usize = 16;
 /// Where fewer neighbours than this do not suffice, a sparse graph is not looked for.
 const MAX_NEIGHBOURS: usize = 2048;
+
+round_parameters! {
+    /// What the coordinator chooses for a round.
+    Chosen {
+        /// Neighbours κ of a party in the graph.
+        neighbours,
+        /// Shares t that rebuild a secret.
+        threshold,
+    }
+}
 
 /// The graph's degree and the threshold for a roster of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +109,7 @@ impl GraphParameters {
     }
 
     /// The numbers of a round, which were checked by [`told`](Self::told).
-    pub(super) fn of_round(parties: usize, numbers: Numbers) -> Self {
+    pub(super) fn of_round(parties: usize, numbers: Chosen) -> Self {
         Self {
             parties,
             neighbours: numbers.neighbours as usize,

@@ -1,10 +1,10 @@
 //! What a party makes of the numbers that the coordinator has told: it derives none, and checks those on which its
 //! privacy rests.
 
-use super::{Bounds, GraphParameters, LOG2_SECURITY, ParameterError};
-use crate::core::numbers::{as_asked, broken};
+use super::{Bounds, Chosen, GraphParameters, LOG2_SECURITY, ParameterError};
+use crate::core::round_parameters::{as_asked, broken};
 use crate::protocols::secagg::tails::Hypergeometric;
-use crate::{FaultKind, JobSpec, Numbers};
+use crate::{FaultKind, JobSpec};
 
 /// A probability counts as below 2^-40 up to 2^(-40 + 10^-6). In doubles log2 of a tail comes out wrong by less than
 /// 10^-8 for 10,000 parties, however it is computed, so that two programs that both compute in doubles never disagree
@@ -17,7 +17,11 @@ impl GraphParameters {
     ///
     /// # Errors
     /// [`FaultKind::Number`]: the number and the rule that it breaks.
-    pub fn told(spec: &JobSpec, parties: usize, numbers: Numbers) -> Result<Self, FaultKind> {
+    pub(in crate::protocols::secagg) fn told(
+        spec: &JobSpec,
+        parties: usize,
+        numbers: Chosen,
+    ) -> Result<Self, FaultKind> {
         let tails = Hypergeometric::new(parties);
         let bounds = Bounds {
             log2_security: LOG2_SECURITY + TOLERANCE,

@@ -2,65 +2,57 @@
 
 use std::collections::BTreeSet;
 
-use rand_core::CryptoRng;
-
 use super::Common;
 use super::masked_sum::MaskedSum;
 use super::unmask::CollectRevealed;
-use crate::core::round::{ServerStage, ServerStep};
-use crate::kit::confirmations::Confirmations;
+use crate::core::round::ServerStage;
+use crate::kit::confirm::{CollectSignatures, Confirmed};
 use crate::kit::consistency::signed_survivors;
-use crate::{Fault, FaultKind, PartyId};
+use crate::{PartyId, Round};
 
-pub(super) struct CollectSignatures {
+/// The masked sum, whose survivors parties confirm.
+struct Survivors {
     common: Common,
     masked: MaskedSum,
-    confirmations: Confirmations,
+    witnesses: Vec<PartyId>,
 }
 
-impl CollectSignatures {
-    pub fn new(common: Common, masked: MaskedSum) -> Self {
-        Self {
-            confirmations: Confirmations::of(masked.survivors.iter().collect()),
-            common,
-            masked,
-        }
-    }
+pub(super) fn collect_signatures(common: Common, masked: MaskedSum) -> Box<dyn ServerStage> {
+    let expected = masked.survivors.iter().collect();
+    let survivors = Survivors {
+        witnesses: common.graph.witnesses(),
+        common,
+        masked,
+    };
+    CollectSignatures::of(survivors, expected)
 }
 
-impl ServerStage for CollectSignatures {
-    fn expected(&self) -> &BTreeSet<PartyId> {
-        &self.confirmations.expected
+impl Confirmed for Survivors {
+    fn round(&self) -> &Round {
+        &self.common.round
     }
 
     fn required(&self) -> usize {
         self.common.required_shares()
     }
 
-    fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
-        let (round, survivors) = (&self.common.round, &self.masked.survivors);
-        let is_right = |signature: &[u8]| signed_survivors(round, from, survivors, signature);
-        self.confirmations
-            .receive(self.common.holders(), from, body, is_right)
+    fn is_signed(&self, signer: PartyId, signature: &[u8]) -> bool {
+        signed_survivors(self.round(), signer, &self.masked.survivors, signature)
     }
 
-    fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
-        let Self {
-            common,
-            masked,
-            confirmations,
-        } = *self;
-        let witnesses = common.graph.witnesses();
-        let is_witness = |signer: PartyId| witnesses.binary_search(&signer).is_ok();
-        let (have, need) = (confirmations.count(is_witness), common.required_shares());
-        if have < need {
-            return Err(Fault::nobody(FaultKind::TooFewSurvivors { have, need }));
-        }
-        let (signers, bodies) = confirmations.close(is_witness, usize::MAX)?;
-        Ok(ServerStep::Next {
-            next: Box::new(CollectRevealed::new(common, masked, signers)),
-            bodies,
-            faults: Vec::new(),
-        })
+    fn counts(&self, signer: PartyId) -> bool {
+        self.witnesses.binary_search(&signer).is_ok()
+    }
+
+    fn need(&self) -> usize {
+        self.common.required_shares()
+    }
+
+    fn most(&self) -> usize {
+        usize::MAX
+    }
+
+    fn confirmed(self, signers: BTreeSet<PartyId>) -> Box<dyn ServerStage> {
+        Box::new(CollectRevealed::new(self.common, self.masked, signers))
     }
 }

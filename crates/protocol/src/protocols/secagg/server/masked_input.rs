@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rand_core::CryptoRng;
 
 use super::Common;
-use super::consistency::CollectSignatures;
+use super::consistency::collect_signatures;
 use super::masked_sum::{Commitments, MaskedSum};
 use super::unmask::CollectRevealed;
 use crate::core::round::{Bodies, ServerStage, ServerStep};
@@ -56,7 +56,7 @@ impl ServerStage for CollectInputs {
         let parties = masked.survivors.iter().collect();
         let bodies = Bodies::Same(parties, masked.survivors.as_bitmap().to_vec());
         let next: Box<dyn ServerStage> = if is_active(&common.round) {
-            Box::new(CollectSignatures::new(common, masked))
+            collect_signatures(common, masked)
         } else {
             let expected = masked.survivors.iter().collect();
             Box::new(CollectRevealed::new(common, masked, expected))

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::core::round::ServerStage;
+use crate::kit::advertise::CollectKeys;
 use crate::{FaultKind, PartyId, Round};
 
 use super::AggregationGraph;
@@ -27,7 +28,7 @@ struct Common {
 /// The server before the first message.
 pub(super) fn serve(round: &Arc<Round>, graph: Arc<AggregationGraph>) -> Box<dyn ServerStage> {
     let round = round.clone();
-    Box::new(advertise::CollectKeys::new(Common { round, graph }))
+    CollectKeys::of(Common { round, graph })
 }
 
 impl Common {

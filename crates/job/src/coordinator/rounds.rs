@@ -1,0 +1,111 @@
+//! The rounds of a job: their numbers, how many are done, and whether a metric ends the job. What is known of the metric is in
+//! the report of every round: the latest one that is stored has it, however many rounds had no sum.
+
+use blindsum_protocol::{Best, JobSpec, Plateau};
+use tracing::warn;
+
+use super::Halt;
+use super::choosing::Turns;
+use super::context::Context;
+use super::operator::Operator;
+use crate::report::RoundReport;
+use crate::store::StoredJob;
+
+/// The rounds of a job.
+#[derive(Default)]
+pub(super) struct Rounds {
+    /// The number of the next one.
+    pub next: u64,
+    pub done: u64,
+    /// Rounds done since the coordinator started.
+    pub done_here: u64,
+    /// Whether a round was offered before, so that parties have had the time to come: who is here is whom to wait for.
+    pub met: bool,
+    /// Whether the round before was a key set-up.
+    pub after_key_setup: bool,
+    /// The best value of the metric that may end the job.
+    pub best: Option<Best>,
+    /// Who took part in which round.
+    pub turns: Turns,
+}
+
+impl Rounds {
+    /// What the store has, with the latest reports, newest first.
+    pub fn stored(stored: &StoredJob, latest: &[RoundReport]) -> Self {
+        Self {
+            next: stored.next_round,
+            done: stored.rounds_done,
+            met: !latest.is_empty(),
+            best: latest.first().and_then(|report| report.best.clone()),
+            turns: Turns::stored(latest),
+            ..Self::default()
+        }
+    }
+
+    /// A party or another server has taken part in rounds that are still to come here: the store is a restored one. Nobody
+    /// goes back to them, so the job goes on behind them. One such word moves the number by `most`.
+    pub fn skip_to(&mut self, job: &str, last_round: u64, most: u64) {
+        let ahead = last_round.saturating_add(1).saturating_sub(self.next);
+        // guard: campaign-restored-stores
+        if ahead > 0 {
+            let (from, to) = (
+                self.next,
+                // guard: campaign-bounded-steps
+                self.next.saturating_add(ahead.min(most)),
+            );
+            warn!(%job, from, to, "somebody knows of later rounds than the store: their numbers are skipped. The store may be an older or incomplete \
+                copy: while a coordinator runs, copy a store with `blindsum backup` only");
+            self.next = to;
+        }
+    }
+
+    /// A report of the next round, whose number is taken for ever.
+    pub async fn begin(&mut self, context: &Context, version: u64) -> Result<RoundReport, Halt> {
+        let mut report = RoundReport::offered(self.next, version, context.unix_millis());
+        report.best = self.best.clone();
+        let stored = report.clone();
+        context
+            .stored(move |store, job| store.begin_round(job, &stored))
+            .await?;
+        self.next += 1;
+        Ok(report)
+    }
+
+    /// The best value after the round of this report, which has a sum.
+    pub fn best_after(&self, spec: &JobSpec, report: &RoundReport) -> Option<Best> {
+        let plateau = plateau(spec)?;
+        let metric = report.metrics.get(&plateau.metric);
+        let value = metric.and_then(|metric| metric.value);
+        match report.key_setup {
+            true => self.best.clone(),
+            false => plateau.after(
+                self.best.clone(),
+                report.number,
+                report.model_version,
+                value,
+            ),
+        }
+    }
+
+    /// Why a metric ends the job, for people; `None` where none does.
+    pub fn ended_by_metric(&self, spec: &JobSpec) -> Option<String> {
+        let (plateau, best) = (plateau(spec)?, self.best.as_ref()?);
+        plateau.is_over(Some(best)).then(|| plateau.reason(best))
+    }
+
+    /// Whether no more rounds are wanted.
+    pub fn are_over(&self, operator: &Operator, spec: &JobSpec) -> bool {
+        operator.is_over(self.done) || self.ended_by_metric(spec).is_some()
+    }
+
+    /// An operator lets a job go on that a metric has ended: the rounds without a gain are counted anew.
+    pub fn count_anew(&mut self) {
+        if let Some(best) = &mut self.best {
+            best.without_gain = 0;
+        }
+    }
+}
+
+fn plateau(spec: &JobSpec) -> Option<&Plateau> {
+    spec.stop.plateau()
+}
