@@ -273,7 +273,7 @@ def test_what_is_no_list_of_integers_is_named(update, kind):
     ("clip", "rule"),
     [
         (np.ma.masked, r"encoding\.clip: must be a number, not masked"),
-        (np.longdouble("0.1"), r"is a longdouble; float\(x\) makes a plain number"),
+        (np.longdouble("0.1"), r", a longdouble; float\(x\) makes a plain number"),
     ],
 )
 def test_numbers_that_no_file_has_are_refused(clip, rule):

@@ -147,11 +147,3 @@ def test_a_job_that_has_had_a_message_since_is_not_removed(tmp_path, monkeypatch
     used(tmp_path, "new")
     assert left(tmp_path) == names(tmp_path, "idle", "new")
     used(tmp_path, "idle")
-
-
-def test_a_folder_of_another_job_that_is_damaged_is_named(tmp_path):
-    used(tmp_path, "other")
-    file = job_of(tmp_path, "other")._folder / "job"
-    file.write_bytes(b"{")
-    with pytest.raises(bs.StoreError, match=f"{file}: is damaged.*remove the folder"):
-        used(tmp_path, "new")

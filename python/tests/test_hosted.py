@@ -202,7 +202,8 @@ import os, signal, sys
 import blindsum as bs
 url, identity, ca, policy = sys.argv[1:]
 job = bs.join(url, job="job", identity=identity, ca=ca, policy=bs.Policy(**eval(policy)))
-job.next_round(tag=1)
+# A round that nobody holds is one without an update, of which the coordinator is told.
+found = job.next_round(tag=1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
