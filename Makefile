@@ -16,6 +16,10 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
+# Python's compiled code is kept here, also where the environment says that none is to be written beside the sources: tests
+# start hundreds of processes, and each would compile NumPy and scikit-learn anew.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.state/pycache
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench experiments interop etcd monitoring dashboard report domains data nets torch flower nvflare openfl fuzz mutants docs site build release format clean \

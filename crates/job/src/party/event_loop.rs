@@ -2,6 +2,7 @@
 
 use tracing::{debug, info, warn};
 
+use super::active::Active;
 use super::context::Context;
 use super::done::is_of_others;
 use super::exchange::{Departure, Effect, Identity, Input, Over, Settings, Told};
@@ -42,7 +43,14 @@ impl EventLoop {
                 Over::JobDone { .. } => "the job is done".into(),
                 Over::Failed(error) => error.to_string(),
             };
-            let error = self.party.without_result(round, reason, Verdict::Dropped);
+            // Another process of this party may take the round up from its records, and its update then counts.
+            // guard: what-the-next-process-may-take-up-is-not-denied
+            let is_recorded = self.party.state.active().is_some_and(Active::may_count);
+            let verdict = match is_recorded {
+                true => Verdict::Unknown,
+                false => Verdict::Dropped,
+            };
+            let error = self.party.without_result(round, reason, verdict);
             self.party.end_round(error);
         }
         if !matches!(over, Over::Left)

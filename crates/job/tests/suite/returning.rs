@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::JobError;
+use blindsum_job::pb::{self, RefusalCode};
 use blindsum_job::records::Records;
 use blindsum_job::report::RoundState;
 use blindsum_protocol::{Adversary, JobSpec, ProtocolName, ServerRole};
@@ -352,4 +353,38 @@ fn case_54_who_still_uploads_is_told_that_the_round_goes_on_without_it() {
             "{works_ahead} {says_again}: {error:?}"
         );
     }
+}
+
+/// The session of a party ends while another server has not taken its part. The party's next process takes the round up from its
+/// records, so no caller is told before that the round goes on without the update.
+#[test]
+fn case_54_what_the_next_process_may_take_up_is_not_denied() {
+    let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 1), 1);
+    job.hosts[3].trouble.waits = true;
+    job.takes_no_uploads = Some(ServerRole::Second);
+    while job.beginning(0).is_none() {
+        job.advance();
+    }
+    let begun = job.now.time;
+    while job.now.time < begun + Duration::from_secs(2) {
+        job.advance();
+    }
+    let replaced = RefusalCode::RefusalReplaced;
+    job.say_to(
+        0,
+        pb::Refused::new(replaced, "another process has connected"),
+    );
+    while job.failures.is_empty() {
+        job.advance();
+    }
+    let (party, error) = &job.failures[0];
+    assert_eq!(party, "party-0");
+    assert!(
+        matches!(error, JobError::Unknown { round: 1, .. }),
+        "{error:?}"
+    );
+    assert!(!job.vectors.contains(&(0, 1)));
+    job.takes_no_uploads = None;
+    job.start_again(0);
+    play_to_vector(&mut job);
 }

@@ -7,6 +7,7 @@ use blindsum_job::coordinator;
 use blindsum_job::follower;
 use blindsum_job::machine::Step;
 use blindsum_job::party::{self, LinkId, Over, Say, Told, Update};
+use blindsum_job::pb::RefusalCode;
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::party_frame::Frame as UpFrame;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
@@ -181,7 +182,14 @@ impl Ensemble {
                 Told::Over(Over::JobDone { .. }) => host.over = true,
                 Told::Over(Over::Left) => panic!("{} leaves", host.name),
                 Told::Over(Over::Failed(
-                    error @ (JobError::Policy(_) | JobError::State { .. } | JobError::System(_)),
+                    error @ (JobError::Policy(_)
+                    | JobError::State { .. }
+                    | JobError::System(_)
+                    // The ensemble has one process of each party: a test has said so.
+                    | JobError::Refused {
+                        code: RefusalCode::RefusalReplaced,
+                        ..
+                    }),
                 )) => {
                     host.over = true;
                     self.failures.push((host.name.clone(), error));
