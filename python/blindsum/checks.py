@@ -286,11 +286,13 @@ def limit(name: str, value: object) -> float:
     blindsum.ConfigError
         It is not a finite number, or beyond every limit.
     """
+    if not isinstance(name, str) or name.encode(errors="replace").decode() != name:
+        raise ConfigError("limits", f"has a limit with the name {name!r}: names are texts, such as 'lease'")
     number = finite(f"limits.{name}", value)
     if abs(number) > MAX_LIMIT:
         raise ConfigError(f"limits.{name}", "must be from -2^64 to 2^64: no limit is beyond")
     # A count may be written as a float, as in 1e6.
-    return int(number) if float(number).is_integer() else number
+    return int(number) if float(number).is_integer() and abs(number) < 2**63 else float(number)
 
 
 def weight(

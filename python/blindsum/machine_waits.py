@@ -35,7 +35,7 @@ class Waits:
     def __post_init__(self) -> None:
         for name in ("patience", "reconnect_grace", "chunk_timeout"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 < value <= 1e6:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e6:
                 raise ConfigError(f"waits.{name}", f"0 < {name} = {value!r} <= 1000000 seconds")
         for name in ("failed_rounds", "models_kept"):
             checks.setting(f"waits.{name}", getattr(self, name), 1, 2**32 - 1)

@@ -324,6 +324,10 @@ class ServerMachine:
             A store that is damaged, or of another specification.
         """
         checks.job_spec(spec)
+        if waits is not None and not isinstance(waits, Waits):
+            raise ConfigError(
+                "waits", f"must be a blindsum.machines.Waits or None, not a {type(waits).__name__}"
+            )
         start = None if model is None else first_model(model, spec)
         authority, lists = authority_texts(ca, revoked)
         native = _native.ServerMachine.open(

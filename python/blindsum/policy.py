@@ -121,6 +121,9 @@ class Policy:
     def to_dict(self) -> dict[str, Any]:
         """Every rule, as plain data."""
         rules = dataclasses.asdict(self)
+        # Numbers of NumPy are numbers as well.
+        whole = [name for name in (*_COUNTS, "max_weight", "max_rounds") if rules[name] is not None]
+        rules |= {name: int(rules[name]) for name in whole} | {"min_corrupt": float(self.min_corrupt)}
         for field in ("allowed_protocols", "allowed_rules"):
             if rules[field] is None:
                 del rules[field]

@@ -61,7 +61,7 @@ class JobSpec(JobFields, Shown):
         given |= (
             {"layout": getattr(fields.get("layout"), "layout", given["layout"])} if "layout" in given else {}
         )
-        said = {name: _plain(name, value) for name, value in given.items()}
+        said = {_text("fields", name): _plain(name, value) for name, value in given.items()}
         self._take(_native.Job.read(said))
 
     @classmethod
@@ -91,7 +91,7 @@ class JobSpec(JobFields, Shown):
             As for :meth:`from_dict`; or an option that neither the job nor its chosen tables have:
             the error says where it belongs.
         """
-        plain = [(name, _plain(name, value)) for name, value in settings]
+        plain = [(_text("settings", name), _plain(name, value)) for name, value in settings]
         return cls._of(_native.Job.read_flat(plain))
 
     @classmethod
@@ -100,6 +100,14 @@ class JobSpec(JobFields, Shown):
         spec = cls.__new__(cls)
         spec._take(job)
         return spec
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What it says, in any version.
+        return JobSpec.from_dict, (self._checked["said"],)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Versions before this one pickled all that follows from it, too.
+        self._take(_native.Job.read(state["_checked"]["said"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Every field and option as plain data, the inverse of :meth:`from_dict`."""
@@ -355,9 +363,7 @@ def _plain(name: str, value: object, depth: int = 0) -> object:
     if isinstance(value, Tensor | Metric):
         value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
-        if (key := next((key for key in value if not isinstance(key, str)), None)) is not None:
-            raise SpecError(name, f"has a name that is no text: {key!r}; write it in quotes")
-        return {key: _plain(f"{name}.{key}", item, depth + 1) for key, item in value.items()}
+        return {_text(name, key): _plain(f"{name}.{key}", item, depth + 1) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(f"{name}.{place}", item, depth + 1) for place, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
@@ -369,7 +375,25 @@ def _plain(name: str, value: object, depth: int = 0) -> object:
         )
     if callable(getattr(value, "filled", None)):
         raise SpecError(name, "must be a number, not masked: fill it, e.g. x.filled(0)")
+    if isinstance(value, str) and not _is_whole(value):
+        raise SpecError(
+            name, f"must be a text, and {value!r} has half a character: give its bytes in hexadecimal"
+        )
     return value if value is None or isinstance(value, bool | int | float | str) else _scalar(name, value)
+
+
+def _text(place: str, name: object) -> str:
+    """A name of a field or an option."""
+    if not isinstance(name, str):
+        raise SpecError(place, f"has a name that is no text: {name!r}; write it in quotes")
+    if not _is_whole(name):
+        raise SpecError(place, f"has a name with half a character: {name!r}; give it as UTF-8 has it")
+    return name
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text has no half characters, as names of files that are no UTF-8 have."""
+    return text.isascii() or text.encode(errors="replace").decode() == text
 
 
 def _scalar(name: str, value: Any) -> Any:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import blindsum as bs
-from blindsum import _native
+from blindsum import _native, checks
+from blindsum.machine_waits import Waits
+from blindsum.machines import PartyMachine
 from blindsum.options import JobArguments
 
 PLAIN = {"protocol": "plain", "parties": 3, "dim": 10}
@@ -278,3 +280,42 @@ def test_what_is_no_plain_data_is_refused_by_the_name_of_its_field(value, rule):
         bs.JobSpec(protocol="plain", parties=2, dim=value)
     assert refused.value.field == "dim"
     assert refused.value.rule.startswith(rule)
+
+
+HALF = "a\udcff"
+
+
+def test_a_specification_that_an_earlier_version_pickled_is_whole():
+    spec = bs.JobSpec(**PLAIN)
+    old = bs.JobSpec.__new__(bs.JobSpec)
+    old.__setstate__({"_checked": {"said": PLAIN, "spec": {}}})
+    assert old == spec
+    assert old.hash == spec.hash
+    assert bs.simulate(old, [np.zeros(10)] * 3).exact
+
+
+@pytest.mark.parametrize(
+    ("make", "field", "rule"),
+    [
+        (lambda: bs.JobSpec(**PLAIN, parameters={"path": HALF}), "parameters.path", "half a character"),
+        (lambda: bs.JobSpec(**PLAIN, parameters={HALF: 1}), "parameters", "half a character"),
+        (lambda: bs.JobSpec.from_dict(PLAIN | {HALF: 1}), "fields", "half a character"),
+        (lambda: bs.JobSpec.from_settings([(1, 2)]), "settings", "no text: 1"),
+        (lambda: bs.JobSpec.from_settings([("job", HALF)]), "job", "half a character"),
+        (lambda: checks.limit(5, 1.0), "limits", "the name 5"),
+        (lambda: checks.limit(HALF, 1.0), "limits", "names are texts"),
+        (lambda: Waits(patience=True), "waits.patience", "True"),
+    ],
+)
+def test_names_and_texts_that_no_file_has_are_refused(make, field, rule):
+    with pytest.raises(bs.ConfigError) as refused:
+        make()
+    assert refused.value.field == field
+    assert rule in refused.value.rule
+
+
+def test_numbers_of_numpy_are_rules_of_a_policy(place):
+    policy = bs.Policy(min_honest=np.int64(2), min_corrupt=np.float32(0.0), max_rounds=np.uint8(3))
+    party = PartyMachine.open("job", identity=place.identity("a"), ca=place.folder, policy=policy)
+    assert party.name == "a"
+    assert policy.to_dict()["min_honest"] == 2

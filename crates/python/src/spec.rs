@@ -7,7 +7,6 @@ use blindsum_net::{Task, memory};
 use blindsum_protocol::options;
 use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, RuleName, Step, Who};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use pythonize::depythonize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,13 +40,15 @@ impl CheckedJob {
     /// Checks the fields of a specification; those that are missing take their default.
     #[staticmethod]
     fn read(py: Python<'_>, fields: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::of(py, JobSpec::read(&given(fields)?).or_raise(py)?)
+        let fields = given(fields).map_err(|rule| no_fields(py, rule))?;
+        Self::of(py, JobSpec::read(&fields).or_raise(py)?)
     }
 
     /// The same for the flat settings of a command line: names and values, in their order.
     #[staticmethod]
     fn read_flat(py: Python<'_>, settings: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let settings: Vec<(String, options::Value)> = given(settings)?;
+        let settings: Vec<(String, options::Value)> =
+            given(settings).map_err(|rule| no_fields(py, rule))?;
         Self::of(py, JobSpec::read_flat(&settings).or_raise(py)?)
     }
 
@@ -55,20 +56,16 @@ impl CheckedJob {
     fn described<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain(py, &described(&self.0))
     }
-
-    /// Pickled as what its specification says.
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let py = slf.py();
-        let said = plain(py, slf.get().0.spec())?;
-        Ok((slf.get_type().getattr("read")?, PyTuple::new(py, [said])?))
-    }
 }
 
-/// What Python gives as plain data, which it has looked through.
-fn given<T: DeserializeOwned>(value: &Bound<'_, PyAny>) -> PyResult<T> {
-    depythonize(value).map_err(PyErr::from)
+/// What Python gives as plain data, or why it is none.
+fn given<T: DeserializeOwned>(value: &Bound<'_, PyAny>) -> Result<T, String> {
+    depythonize(value).map_err(|error| error.to_string())
+}
+
+/// The error of a specification that is no plain data.
+fn no_fields(py: Python<'_>, rule: String) -> PyErr {
+    raise(py, "SpecError", ("fields", rule))
 }
 
 /// A value as plain data of Python.
@@ -191,7 +188,8 @@ pub fn read_fields<T: DeserializeOwned>(fields: &Bound<'_, PyAny>, place: &str) 
             (field, in_plain_words(&error.to_string())),
         )
     };
-    let fields: Map<String, Value> = given(fields)?;
+    let fields: Map<String, Value> =
+        given(fields).map_err(|rule| raise(py, "ConfigError", (place, rule)))?;
     for (field, value) in &fields {
         let alone = Map::from_iter([(field.clone(), value.clone())]);
         serde_json::from_value::<T>(alone.into())

@@ -130,6 +130,8 @@ impl Member {
     /// The caller hears why there is no result.
     pub(super) fn end_round(&mut self, error: JobError) {
         if let Some(active) = self.state.leave_round() {
+            // What had come of its next message is of no use.
+            self.ctx.connection.receiving = None;
             self.ctx.tell(Told::Ended(active.number(), Err(error)));
         }
     }
