@@ -96,7 +96,10 @@ def test_a_link_that_is_killed_serves_the_next_run(nodes, app, task):
     nodes.kill("superlink")
     nodes.start_link()
     stuck.with_name("go").touch()
-    # Flower forgets the run with its SuperLink.
+    # A SuperLink without a database forgets its run and its nodes, which must be started again.
+    for node in EVERYBODY:
+        nodes.kill(f"node-{node}")
+        nodes.start_node(node)
     assert not re.search(r"accuracy \d", run.text(timeout=600))
     text = nodes.run(app, **config)
     accuracy = deployed.accuracy_of(task, rate_of(app), [EVERYBODY] * deployed.ROUNDS)
