@@ -10,6 +10,7 @@ use tracing::{info, warn};
 use super::counting::count_down;
 use super::faults::found_out;
 use super::finished::finish;
+use super::members::over;
 use super::phase::Phase;
 use super::state::State;
 use super::trouble::WAITS;
@@ -179,14 +180,7 @@ pub(super) async fn abort(
         .iter()
         .filter(|(name, _)| state.calls.is_called(name))
     {
-        let frame = pb::RoundAborted {
-            round: number,
-            only_you: false,
-            reason: reason.into(),
-            counted: false,
-            unknown: false,
-        };
-        member.link.frame(frame.into());
+        member.link.frame(over(number, reason, false).into());
     }
     state.members.end_for_servers(number, reason, false);
     state.publish(Some(report.clone()));

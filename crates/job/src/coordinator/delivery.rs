@@ -122,7 +122,7 @@ impl Delivery<'_> {
 
     /// A party loses its place in the round. It is told so at once, or at the end of the round where its
     /// vector may be in the sum.
-    pub fn drop_party(&mut self, party: PartyId, cause: LossCause, reason: &str) {
+    fn drop_party(&mut self, party: PartyId, cause: LossCause, reason: &str) {
         self.drop_out(party, (cause, reason), true);
     }
 

@@ -23,11 +23,6 @@ impl Departed {
         }
     }
 
-    /// The party was sent away and has no way back.
-    pub fn sent_away(&mut self, name: &Arc<str>, reason: &str) {
-        self.insert(name, reason.into());
-    }
-
     /// The party has connected again.
     pub fn is_back(&mut self, name: &str) {
         self.0.remove(name);

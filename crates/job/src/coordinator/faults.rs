@@ -23,29 +23,7 @@ pub(super) async fn refuse_answer(
     name: &str,
     fault: &Fault,
 ) {
-    let class = fault.kind.class();
-    state.context.count(|totals| totals.fault(class));
-    let what = match state.phase.running_mut() {
-        None => fault.kind.to_string(),
-        Some(running) => {
-            let what = running.told(&fault.kind);
-            running.add_fault(format!("{name}: {what}"));
-            what
-        }
-    };
-    if let Some(evidence) = fault.evidence.clone() {
-        state
-            .context
-            .keep_fault(ShownFault {
-                round: number,
-                culprit: name.into(),
-                accuser: None,
-                what: what.clone(),
-                evidence,
-                times: 1,
-            })
-            .await;
-    }
+    let what = note_fault(state, number, name, fault).await;
     let party = match seat {
         Seat::Party(party) => party,
         Seat::Server(role) => {
@@ -68,35 +46,46 @@ pub(super) async fn refuse_answer(
     }
 }
 
+/// Counts a fault, and records it in the round's report and, with what shows it, in the store. Gives what people are told.
+async fn note_fault(state: &mut State, number: u64, name: &str, fault: &Fault) -> String {
+    let class = fault.kind.class();
+    state.context.count(|totals| totals.fault(class));
+    let what = match state.phase.running_mut() {
+        None => fault.kind.to_string(),
+        Some(running) => {
+            let what = running.told(&fault.kind);
+            running.add_fault(format!("{name}: {what}"));
+            what
+        }
+    };
+    // guard: what-shows-a-lie-is-kept
+    if let Some(evidence) = fault.evidence.clone() {
+        let shown = ShownFault {
+            round: number,
+            culprit: name.into(),
+            accuser: None,
+            what: what.clone(),
+            evidence,
+            times: 1,
+        };
+        state.context.keep_fault(shown).await;
+    }
+    what
+}
+
 /// What parties did wrong in a round is kept, and whoever was found to lie sits out the next ones.
 pub(super) async fn found_out(state: &mut State, number: u64, faults: &[Fault]) {
     for fault in faults {
-        let (Culprit::Party(party), Some(running)) = (fault.culprit, state.phase.running_mut())
-        else {
+        let (Culprit::Party(party), Some(running)) = (fault.culprit, state.phase.running()) else {
             continue;
         };
-        let (name, what) = (running.name(party).clone(), running.told(&fault.kind));
-        (state.context).count(|totals| totals.fault(fault.kind.class()));
-        running.add_fault(format!("{name}: {what}"));
-        // guard: what-shows-a-lie-is-kept
-        if let Some(evidence) = fault.evidence.clone() {
-            state
-                .context
-                .keep_fault(ShownFault {
-                    round: number,
-                    culprit: name.to_string(),
-                    accuser: None,
-                    what,
-                    evidence,
-                    times: 1,
-                })
-                .await;
-        }
+        let name = running.name(party).clone();
+        note_fault(state, number, &name, fault).await;
     }
     note_liars(state, faults);
 }
 
-pub(super) fn note_liars(state: &mut State, faults: &[Fault]) {
+fn note_liars(state: &mut State, faults: &[Fault]) {
     for fault in faults {
         if let (Culprit::Party(party), Some(running), true) = (
             fault.culprit,

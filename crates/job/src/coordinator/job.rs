@@ -33,19 +33,14 @@ impl Coordinator {
     }
 
     /// Runs the job until the coordinator stops, or until it has failed or cannot go on.
-    pub(super) async fn until_over(&mut self) -> Result<(), JobError> {
+    async fn until_over(&mut self) -> Result<(), JobError> {
         let error = match self.run_rounds().await {
             Halt::Stop => return Ok(()),
-            Halt::Aborted(reason)
-            | Halt::Missed { reason, .. }
-            | Halt::Waits { reason, .. }
-            | Halt::Held(reason)
-            | Halt::Unopened(reason)
-            | Halt::Ended(reason) => JobError::JobFailed {
-                job: self.state.context.name.clone(),
-                reason,
-            },
             Halt::Broken(error) => error,
+            halt => JobError::JobFailed {
+                job: self.state.context.name.clone(),
+                reason: halt.reason().into(),
+            },
         };
         error!(job = %self.state.context.name, %error, "the job cannot go on");
         // What a disk or this process cannot do now ends the coordinator and not the job.
@@ -57,7 +52,7 @@ impl Coordinator {
         Err(error)
     }
 
-    pub(super) async fn run_rounds(&mut self) -> Halt {
+    async fn run_rounds(&mut self) -> Halt {
         loop {
             if let Err(halt) = self.wait_while_held().await {
                 return halt;
@@ -106,7 +101,7 @@ impl Coordinator {
     }
 
     /// What becomes of the job after a round without a result; an error where it ends.
-    pub(super) async fn without_result(&mut self, halt: Halt) -> Result<(), Halt> {
+    async fn without_result(&mut self, halt: Halt) -> Result<(), Halt> {
         if !matches!(halt, Halt::Unopened(_)) {
             // guard: patience-is-counted-anew
             self.state.opened.tried_otherwise();
@@ -145,7 +140,7 @@ impl Coordinator {
     }
 
     /// No result may be opened for now. Rounds begin again, after pauses that grow, until the job's patience is over.
-    pub(super) async fn wait_to_open(&mut self, reason: String) -> Result<(), Halt> {
+    async fn wait_to_open(&mut self, reason: String) -> Result<(), Halt> {
         let pause = self.state.opened.wait(&self.state.context, &reason)?;
         warn!(job = %self.state.context.name, %reason, "waits for other parties");
         self.state.publish(None);

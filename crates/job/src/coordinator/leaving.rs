@@ -140,7 +140,7 @@ impl State {
                 self.give_up(name, Lost::revoked(self.context.now()));
                 self.members
                     .departed
-                    .sent_away(name, "its certificate is revoked");
+                    .insert(name, "its certificate is revoked".into());
             }
         }
         !unfit.is_empty()

@@ -225,7 +225,7 @@ impl Members {
     }
 
     /// Those that are not.
-    pub fn missing_needed(&self, job: &Job) -> String {
+    fn missing_needed(&self, job: &Job) -> String {
         let needed = job.servers();
         let missing = needed.filter(|role| !self.servers.contains_key(role));
         let mut names: Vec<String> = missing.map(|role| format!("the {role}")).collect();
@@ -342,7 +342,7 @@ impl Members {
     }
 }
 
-/// What a server hears of a round that is over.
+/// The frame that says that a round is over.
 pub(super) fn over(round: u64, reason: &str, counted: bool) -> pb::RoundAborted {
     pb::RoundAborted {
         round,

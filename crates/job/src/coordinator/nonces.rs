@@ -25,7 +25,7 @@ pub(super) fn will_not_open(state: &mut State, name: &Arc<str>, reason: String) 
 }
 
 /// A member that lies about its nonce.
-pub(super) fn lied_opening(state: &mut State, name: &Arc<str>, reason: String) {
+fn lied_opening(state: &mut State, name: &Arc<str>, reason: String) {
     // guard: who-lies-about-its-nonce-sits-out
     state.bans.lied(name);
     state.calls.without(name, &reason);

@@ -204,7 +204,7 @@ impl Opened {
     }
 }
 
-/// The same for what the coordinator's own memory says.
+/// The end of a round whose result the coordinator's own memory does not allow to be opened.
 pub(super) fn not_opened_by(fault: &Fault) -> Option<Halt> {
     match &fault.kind {
         FaultKind::NotOpened { .. } => Some(Halt::Unopened(fault.kind.to_string())),

@@ -87,7 +87,7 @@ impl Coordinator {
         result
     }
 
-    pub(super) async fn run_stages(&mut self, round: Arc<Round>) -> Result<(), Halt> {
+    async fn run_stages(&mut self, round: Arc<Round>) -> Result<(), Halt> {
         let number = round.number();
         let start = round.clone();
         let started = self
@@ -150,11 +150,7 @@ impl Coordinator {
     }
 
     /// Collects the answers of a stage.
-    pub(super) async fn run_stage(
-        &mut self,
-        round: &Round,
-        server: Server,
-    ) -> Result<Collecting, Halt> {
+    async fn run_stage(&mut self, round: &Round, server: Server) -> Result<Collecting, Halt> {
         let (begun, waiting) = (self.state.context.now(), server.waiting());
         let mut stage = Collecting::new(server, &*self.state.context.parts.shelves);
         let running = self.state.phase.running();

@@ -41,7 +41,7 @@ pub(crate) struct Running {
     stage: u8,
     /// Who is waited for in it.
     missing: BTreeSet<Seat>,
-    /// How many have.
+    /// How many answers to it have come.
     answers: usize,
     pub report: RoundReport,
 }

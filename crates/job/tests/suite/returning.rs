@@ -316,22 +316,27 @@ fn case_54_records_of_no_use_are_told_at_once() {
     }
 }
 
+/// Lets a round begin and time pass, in which the first party is idle for long enough, with its upload under way: a server takes
+/// none.
+fn wait_with_the_upload(job: &mut Ensemble) {
+    job.hosts[3].trouble.waits = true;
+    job.takes_no_uploads = Some(ServerRole::Second);
+    while job.beginning(0).is_none() {
+        job.advance();
+    }
+    let begun = job.now.time;
+    while job.now.time < begun + Duration::from_secs(2) {
+        job.advance();
+    }
+}
+
 /// Another server does not take the part of a party: the coordinator has nothing of its update, whatever the party does meanwhile.
 #[test]
 fn case_54_who_still_uploads_is_told_that_the_round_goes_on_without_it() {
     for (works_ahead, says_again) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 1), 1);
         job.mask_memory = if works_ahead { 1 << 20 } else { 0 };
-        job.hosts[3].trouble.waits = true;
-        job.takes_no_uploads = Some(ServerRole::Second);
-        while job.beginning(0).is_none() {
-            job.advance();
-        }
-        // It is idle for long enough, with its upload under way.
-        let begun = job.now.time;
-        while job.now.time < begun + Duration::from_secs(2) {
-            job.advance();
-        }
+        wait_with_the_upload(&mut job);
         if says_again {
             job.disconnect(0);
             while !job.is_welcome(0) || job.beginning(0).is_none() {
@@ -360,15 +365,7 @@ fn case_54_who_still_uploads_is_told_that_the_round_goes_on_without_it() {
 #[test]
 fn case_54_what_the_next_process_may_take_up_is_not_denied() {
     let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 1), 1);
-    job.hosts[3].trouble.waits = true;
-    job.takes_no_uploads = Some(ServerRole::Second);
-    while job.beginning(0).is_none() {
-        job.advance();
-    }
-    let begun = job.now.time;
-    while job.now.time < begun + Duration::from_secs(2) {
-        job.advance();
-    }
+    wait_with_the_upload(&mut job);
     let replaced = RefusalCode::RefusalReplaced;
     job.say_to(
         0,
