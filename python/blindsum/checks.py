@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from blindsum.errors import ConfigError, IdentityError, InputError, SpecError, StoreError
 from blindsum.spec import JobSpec
+from blindsum.texts import is_whole
 
 SEEDS = 2**64 - 1
 PARTIES = 2**32 - 1
@@ -286,7 +287,7 @@ def limit(name: str, value: object) -> float:
     blindsum.ConfigError
         It is not a finite number, or beyond every limit.
     """
-    if not isinstance(name, str) or name.encode(errors="replace").decode() != name:
+    if not isinstance(name, str) or not is_whole(name):
         raise ConfigError("limits", f"has a limit with the name {name!r}: names are texts, such as 'lease'")
     number = finite(f"limits.{name}", value)
     if abs(number) > MAX_LIMIT:

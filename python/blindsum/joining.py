@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from blindsum import _native, checks
 from blindsum.addresses import addresses
-from blindsum.errors import ConfigError
 from blindsum.first_model import initial_of
 from blindsum.layouts import ModelLayout, check, lines_of
 from blindsum.pki import AnyPath, Identity, pem_files
-from blindsum.policy import Policy
+from blindsum.policy import Policy, rules_of
 from blindsum.session import Session
 
 MASK_MEMORY = 256 << 20
@@ -108,8 +107,7 @@ def join(
                 rnd.submit(update, weight=len(data))
                 mean = rnd.result()  # None where the round was lost; the loop goes on
     """
-    if policy is not None and not isinstance(policy, Policy):
-        raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
+    rules = rules_of(policy)
     lines = None if layout is None else lines_of(layout)
     memory = checks.setting("mask_memory", mask_memory, 0, MAX_MASK_MEMORY)
     first, servers = addresses(url)
@@ -121,7 +119,7 @@ def join(
         job,
         pem_files(identity, ca, revoked),
         server_name,
-        (policy or Policy()).to_dict(),
+        rules,
         None if state_dir is None else checks.folder("state_dir", state_dir),
         checks.seconds("give_up_after", give_up_after),
         memory,

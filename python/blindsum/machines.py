@@ -44,7 +44,7 @@ from blindsum.machine_events import (
 )
 from blindsum.machine_waits import Waits
 from blindsum.pki import AnyPath, Identity, authority_texts, pem_files
-from blindsum.policy import Policy
+from blindsum.policy import Policy, rules_of
 from blindsum.rounds import checked_vector
 from blindsum.spec import JobSpec
 from blindsum.training_metrics import checked_metrics
@@ -138,12 +138,10 @@ class PartyMachine:
         blindsum.StoreError
             A state that is damaged or another party's.
         """
-        if policy is not None and not isinstance(policy, Policy):
-            raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
         native = _native.PartyMachine.open(
             job,
             pem_files(identity, ca, revoked),
-            (policy or Policy()).to_dict(),
+            rules_of(policy),
             state,
             None if mark is None else checks.setting("mark", mark, 0, _MOST_MARK),
             checks.setting("mask_memory", mask_memory, 0, MAX_MASK_MEMORY),

@@ -130,6 +130,19 @@ class Policy:
         return rules
 
 
+def rules_of(policy: Policy | None) -> dict[str, Any]:
+    """The rules of a policy, or of that of whoever gives none, as plain data.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is no policy.
+    """
+    if policy is not None and not isinstance(policy, Policy):
+        raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
+    return (policy or Policy()).to_dict()
+
+
 MAX_COUNTED = 2**63 - 1
 
 _COUNTS = (

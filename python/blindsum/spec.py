@@ -16,7 +16,7 @@ from blindsum.errors import SpecError
 from blindsum.options import ENCODINGS, PROTOCOLS, STEPS, STOPS, JobArguments, JobFields
 from blindsum.plan import Step
 from blindsum.tables import UNSET, Metric, Parameters, Table, Tensor
-from blindsum.texts import counted
+from blindsum.texts import counted, is_whole
 
 CHOICES: dict[str, Mapping[str, type[Table]]] = {
     "protocol": PROTOCOLS,
@@ -375,7 +375,7 @@ def _plain(name: str, value: object, depth: int = 0) -> object:
         )
     if callable(getattr(value, "filled", None)):
         raise SpecError(name, "must be a number, not masked: fill it, e.g. x.filled(0)")
-    if isinstance(value, str) and not _is_whole(value):
+    if isinstance(value, str) and not is_whole(value):
         raise SpecError(
             name, f"must be a text, and {value!r} has half a character: give its bytes in hexadecimal"
         )
@@ -386,14 +386,9 @@ def _text(place: str, name: object) -> str:
     """A name of a field or an option."""
     if not isinstance(name, str):
         raise SpecError(place, f"has a name that is no text: {name!r}; write it in quotes")
-    if not _is_whole(name):
+    if not is_whole(name):
         raise SpecError(place, f"has a name with half a character: {name!r}; give it as UTF-8 has it")
     return name
-
-
-def _is_whole(text: str) -> bool:
-    """Whether a text has no half characters, as names of files that are no UTF-8 have."""
-    return text.isascii() or text.encode(errors="replace").decode() == text
 
 
 def _scalar(name: str, value: Any) -> Any:

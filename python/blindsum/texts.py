@@ -12,6 +12,11 @@ _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 """Byte order marks of UTF-16 and UTF-32."""
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text has no half characters, as names of files that are no UTF-8 have."""
+    return text.isascii() or text.encode(errors="replace").decode() == text
+
+
 def decoded(data: bytes) -> str:
     """The text of a file.
 

@@ -8,23 +8,23 @@ use crate::errors::raise;
 
 /// The process in which something was made.
 #[derive(Clone, Copy)]
-pub struct Home(u32);
+struct Home(u32);
 
 impl Home {
     /// This process.
-    pub fn here() -> Self {
+    fn here() -> Self {
         Self(std::process::id())
     }
 
     /// Whether this is the process it was made in.
-    pub fn is_here(self) -> bool {
+    fn is_here(self) -> bool {
         // guard: a-forked-child-is-a-stranger
         self.0 == std::process::id()
     }
 
     /// Refuses to go on in a forked child. To be asked before any lock: a thread of the parent may have held it when the
     /// process was forked, and then nobody lets go of it in the child.
-    pub fn check(self, py: Python<'_>, what: &str) -> PyResult<()> {
+    fn check(self, py: Python<'_>, what: &str) -> PyResult<()> {
         match self.is_here() {
             true => Ok(()),
             false => {

@@ -7,7 +7,7 @@ use blindsum_net::{Task, memory};
 use blindsum_protocol::options;
 use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, RuleName, Step, Who};
 use pyo3::prelude::*;
-use pythonize::depythonize;
+use pythonize::{PythonizeError, depythonize};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -40,15 +40,14 @@ impl CheckedJob {
     /// Checks the fields of a specification; those that are missing take their default.
     #[staticmethod]
     fn read(py: Python<'_>, fields: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let fields = given(fields).map_err(|rule| no_fields(py, rule))?;
+        let fields = given(fields, "SpecError", "fields")?;
         Self::of(py, JobSpec::read(&fields).or_raise(py)?)
     }
 
-    /// The same for the flat settings of a command line: names and values, in their order.
+    /// Checks the flat settings of a command line: names and values, in their order.
     #[staticmethod]
     fn read_flat(py: Python<'_>, settings: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let settings: Vec<(String, options::Value)> =
-            given(settings).map_err(|rule| no_fields(py, rule))?;
+        let settings: Vec<(String, options::Value)> = given(settings, "SpecError", "settings")?;
         Self::of(py, JobSpec::read_flat(&settings).or_raise(py)?)
     }
 
@@ -58,14 +57,10 @@ impl CheckedJob {
     }
 }
 
-/// What Python gives as plain data, or why it is none.
-fn given<T: DeserializeOwned>(value: &Bound<'_, PyAny>) -> Result<T, String> {
-    depythonize(value).map_err(|error| error.to_string())
-}
-
-/// The error of a specification that is no plain data.
-fn no_fields(py: Python<'_>, rule: String) -> PyErr {
-    raise(py, "SpecError", ("fields", rule))
+/// What Python gives as plain data; this error, of this place, where it is none.
+fn given<T: DeserializeOwned>(value: &Bound<'_, PyAny>, error: &str, place: &str) -> PyResult<T> {
+    let refused = |wrong: PythonizeError| raise(value.py(), error, (place, wrong.to_string()));
+    depythonize(value).map_err(refused)
 }
 
 /// A value as plain data of Python.
@@ -81,15 +76,10 @@ pub fn job_schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 fn described(job: &Job) -> Value {
-    let hash: String = job
-        .hash()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
     json!({
         "spec": job.spec().whole(),
         "said": job.spec(),
-        "hash": hash,
+        "hash": blindsum_job::hex(job.hash()),
         "lanes": job.lanes(),
         "word_bits": job.width().bits(),
         "packed_bytes": job.packed_len(),
@@ -188,8 +178,7 @@ pub fn read_fields<T: DeserializeOwned>(fields: &Bound<'_, PyAny>, place: &str) 
             (field, in_plain_words(&error.to_string())),
         )
     };
-    let fields: Map<String, Value> =
-        given(fields).map_err(|rule| raise(py, "ConfigError", (place, rule)))?;
+    let fields: Map<String, Value> = given(fields, "ConfigError", place)?;
     for (field, value) in &fields {
         let alone = Map::from_iter([(field.clone(), value.clone())]);
         serde_json::from_value::<T>(alone.into())

@@ -57,7 +57,8 @@ _ONE_JOB = {
 
 _LISTS = ("allowed-protocols", "allowed-rules")
 _IN_NODE = "; set it in --node-config of the SuperNode"
-_IN_RUN = "; set it in [tool.flwr.app.config] of pyproject.toml, or by --run-config"
+_ADVICE = "set it in [tool.flwr.app.config] of pyproject.toml, or by --run-config"
+_IN_RUN = f"; {_ADVICE}"
 
 
 @dataclass(frozen=True)
@@ -370,8 +371,7 @@ class RunSettings:
         blindsum.ConfigError
             Such a setting.
         """
-        spec = lambda settings: settings.spec("flower", 1, MANY)  # noqa: E731
-        check_early(self, spec, run_key, _IN_RUN.removeprefix("; "))
+        check_early(self, lambda settings: settings.spec("flower", 1, MANY), run_key, _ADVICE)
 
     def spec(self, job: str, dim: int, parties: int) -> JobSpec:
         """The job of one round.
@@ -390,7 +390,7 @@ class RunSettings:
         blindsum.ConfigError
             The nodes are too few, or a setting breaks a rule.
         """
-        with errors_of_settings(self.declared, run_key, _IN_RUN.removeprefix("; ")):
+        with errors_of_settings(self.declared, run_key, _ADVICE):
             return self.job(job, dim, parties)
 
     def job(self, job: str, dim: int, parties: int) -> JobSpec:
@@ -406,7 +406,7 @@ class RunSettings:
     @property
     def declared(self) -> tuple[Metric, ...]:
         """The metrics that are summed."""
-        return metrics_from(self.metrics, "blindsum-metrics", _IN_RUN.removeprefix("; "), self.metric_bound)
+        return metrics_from(self.metrics, "blindsum-metrics", _ADVICE, self.metric_bound)
 
 
 def check_nodes(nodes: int, protocol: str) -> None:

@@ -319,12 +319,12 @@ class _StandingRound:
         here, connected, missed = list[str](), list[str](), 0
         while unknown:
             try:
-                connected = self._connected()
-                missed = 0
-            except BlindsumError:
+                connected, missed = self._connected(), 0
+            except BlindsumError as error:
                 missed += 1
                 if missed > MAX_MISSED:
                     raise
+                logger.debug("who is connected is asked again, after %d failed answers: %s", missed, error)
             free = set(connected) - set(known)
             here = sorted(free, key=lambda name: (name in elsewhere, name))[: len(unknown)]
             with self._lock:

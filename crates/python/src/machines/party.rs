@@ -22,7 +22,7 @@ use crate::errors::{IntoPyErr, OrRaise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::party::read_policy;
-use crate::process::{Home, begin_work};
+use crate::process::{Homed, begin_work};
 use crate::results::{instance, unusable};
 use crate::spec::CheckedJob;
 use crate::steps::{Step, tag_of};
@@ -39,8 +39,7 @@ pub struct PartyMachine {
     /// In DER.
     certificate: Vec<u8>,
     key: Arc<IdentityKey>,
-    home: Home,
-    desk: Mutex<Desk>,
+    desk: Homed<Mutex<Desk>>,
 }
 
 /// The machine, and what lies between it and whoever carries its frames.
@@ -119,8 +118,7 @@ impl PartyMachine {
             name,
             certificate,
             key,
-            home: Home::here(),
-            desk: Mutex::new(desk),
+            desk: Homed::new(MACHINE, Mutex::new(desk)),
         })
     }
 
@@ -133,17 +131,17 @@ impl PartyMachine {
     /// The job, once it is known.
     #[getter]
     fn job(&self, py: Python<'_>) -> PyResult<Option<CheckedJob>> {
-        self.home.check(py, MACHINE)?;
-        let desk = locked(&self.desk);
+        let desk = self.desk.at_home(py)?;
+        let desk = locked(desk);
         Ok(desk.job.clone().map(CheckedJob::new))
     }
 
     /// There is a new connection.
     fn connected(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
         released(py, || {
-            let mut desk = locked(&self.desk);
+            let mut desk = locked(desk);
             desk.link.0 += 1;
             desk.forget_said();
             let linked = Input::Linked(desk.link);
@@ -154,10 +152,10 @@ impl PartyMachine {
 
     /// The connection has ended.
     fn lost(&self, py: Python<'_>, reason: String, now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
         released(py, || {
-            let mut desk = locked(&self.desk);
+            let mut desk = locked(desk);
             desk.forget_said();
             let lost = Input::Lost(desk.link, reason);
             desk.give(now, lost);
@@ -167,11 +165,11 @@ impl PartyMachine {
 
     /// A frame of the coordinator.
     fn receive(&self, py: Python<'_>, frame: &[u8], now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
         let read = released(py, || {
             let frame = read_frame(frame)?;
-            let mut desk = locked(&self.desk);
+            let mut desk = locked(desk);
             let came = Input::Frame(desk.link, frame);
             desk.give(now, came);
             Ok(())
@@ -181,7 +179,6 @@ impl PartyMachine {
 
     /// The caller waits for a round, of this tag or of any.
     fn want_round(&self, py: Python<'_>, tag: Option<Step>, now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
         self.give(
             py,
             tag_of(tag).map_or(Input::WantRound, Input::WantTag),
@@ -202,13 +199,13 @@ impl PartyMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
         let vector = Vector::borrow(update)?;
         let values = vector.values()?;
         let copy = released(py, || copied(values)).or_raise(py)?;
         let submitted = released(py, || {
-            let mut desk = locked(&self.desk);
+            let mut desk = locked(desk);
             let Some(job) = desk.job.clone() else {
                 let why = NoUpdateTaken::NotBegun;
                 return Err(JobError::Submission { round: number, why });
@@ -226,7 +223,6 @@ impl PartyMachine {
 
     /// The caller has taken the result of a round.
     fn took(&self, py: Python<'_>, number: u64, now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
         self.give(py, Input::Took(number), now, wall)
     }
 
@@ -239,23 +235,21 @@ impl PartyMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
         let why = refused.map_or(Absence::SitsOut, Absence::Unusable);
         self.give(py, Input::Abandon { round: number, why }, now, wall)
     }
 
     /// The caller leaves the job.
     fn leave(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
         self.give(py, Input::Leave(Departure::Closed), now, wall)
     }
 
     /// Time has passed.
     fn tick(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
         released(py, || {
-            let mut desk = locked(&self.desk);
+            let mut desk = locked(desk);
             desk.machine.tick(now);
             desk.carry_out(now);
         });
@@ -265,38 +259,38 @@ impl PartyMachine {
     /// When to tick, on the clock that never goes back; none where there is no need.
     #[getter]
     fn wake(&self, py: Python<'_>) -> PyResult<Option<f64>> {
-        self.home.check(py, MACHINE)?;
-        let wake = locked(&self.desk).machine.wake();
+        let desk = self.desk.at_home(py)?;
+        let wake = locked(desk).machine.wake();
         Ok(wake.map(|Time(wake)| wake.as_secs_f64()))
     }
 
     /// Whether nothing more will come of it.
     #[getter]
     fn is_over(&self, py: Python<'_>) -> PyResult<bool> {
-        self.home.check(py, MACHINE)?;
-        Ok(locked(&self.desk).machine.is_over())
+        let desk = self.desk.at_home(py)?;
+        Ok(locked(desk).machine.is_over())
     }
 
     /// What is to be sent, in this order; each frame is given once.
     fn frames<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        self.home.check(py, MACHINE)?;
-        let leaving = std::mem::take(&mut locked(&self.desk).leaving).into_iter();
+        let desk = self.desk.at_home(py)?;
+        let leaving = std::mem::take(&mut locked(desk).leaving).into_iter();
         Ok(leaving.map(|frame| PyBytes::new(py, &frame)).collect())
     }
 
     /// What has happened; each event is given once.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.home.check(py, MACHINE)?;
-        let events = std::mem::take(&mut locked(&self.desk).events).into_iter();
+        let desk = self.desk.at_home(py)?;
+        let events = std::mem::take(&mut locked(desk).events).into_iter();
         events.map(|event| event.into_python(py)).collect()
     }
 
     /// All that must survive, sealed, and its mark: a `blindsum.machines.Suspended`. What was said may leave now.
     fn suspend<'py>(&self, py: Python<'py>, now: f64, wall: f64) -> PyResult<Bound<'py, PyAny>> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let (now, mut rng) = (clocks(py, now, wall)?, random()?);
         let sealed = released(py, || {
-            let mut desk = locked(&self.desk);
+            let mut desk = locked(desk);
             let is_live = desk.suspends && !desk.machine.is_over();
             let before = desk.machine.mark();
             desk.give(now, Input::Suspend);
@@ -318,8 +312,9 @@ impl PartyMachine {
 
 impl PartyMachine {
     fn give(&self, py: Python<'_>, input: Input, now: f64, wall: f64) -> PyResult<()> {
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
-        released(py, || locked(&self.desk).give(now, input));
+        released(py, || locked(desk).give(now, input));
         Ok(())
     }
 }

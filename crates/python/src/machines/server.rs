@@ -23,7 +23,7 @@ use super::{MACHINE, clocks};
 use crate::calls::{call_end, read_call};
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
-use crate::process::{Home, begin_work};
+use crate::process::{Homed, begin_work};
 use crate::results::instance;
 use crate::spec::{CheckedJob, plain};
 use crate::steps::Step;
@@ -47,8 +47,7 @@ pub struct ServerMachine {
     anchor: Arc<TrustAnchor>,
     job: Arc<Job>,
     store: Arc<MemoryStore>,
-    home: Home,
-    desk: Mutex<Desk>,
+    desk: Homed<Mutex<Desk>>,
 }
 
 #[pymethods]
@@ -128,8 +127,10 @@ impl ServerMachine {
             anchor,
             job,
             store,
-            home: Home::here(),
-            desk: Mutex::new(desk.map_err(|error: JobError| error.into_py_err(py))?),
+            desk: Homed::new(
+                MACHINE,
+                Mutex::new(desk.map_err(|error: JobError| error.into_py_err(py))?),
+            ),
         })
     }
 
@@ -142,7 +143,7 @@ impl ServerMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<u64> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
         let party = self
             .anchor
@@ -160,7 +161,7 @@ impl ServerMachine {
             traffic: count.clone(),
             role: None,
         };
-        let mut desk = locked(&self.desk);
+        let mut desk = locked(desk);
         desk.latest += 1;
         let link = LinkId(desk.latest);
         let session = Session::new(link, peer);
@@ -170,11 +171,9 @@ impl ServerMachine {
 
     /// A connection has ended.
     fn lost(&self, py: Python<'_>, link: u64, reason: String, now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
-        released(py, || {
-            locked(&self.desk).lost(LinkId(link), reason, true, now)
-        });
+        released(py, || locked(desk).lost(LinkId(link), reason, true, now));
         Ok(())
     }
 
@@ -187,18 +186,18 @@ impl ServerMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
-        released(py, || locked(&self.desk).receive(LinkId(link), frame, now));
+        released(py, || locked(desk).receive(LinkId(link), frame, now));
         Ok(())
     }
 
     /// Time has passed.
     fn tick(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
         released(py, || {
-            let mut desk = locked(&self.desk);
+            let mut desk = locked(desk);
             desk.machine.tick(now);
             desk.carry_out(now);
         });
@@ -218,11 +217,11 @@ impl ServerMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
         let call = read_call(tag, parties, model, join_within, deadline)?;
         let taken = released(py, || {
-            let mut desk = locked(&self.desk);
+            let mut desk = locked(desk);
             desk.calls += 1;
             let id = CallId(desk.calls);
             desk.give(Input::Call { id, call }, now);
@@ -242,20 +241,20 @@ impl ServerMachine {
         now: f64,
         wall: f64,
     ) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
         let name = party.into();
         let failed = Input::PartyFailed { name, reason };
-        released(py, || locked(&self.desk).give(failed, now));
+        released(py, || locked(desk).give(failed, now));
         Ok(())
     }
 
     /// The host wants no result of its round any more.
     fn call_off(&self, py: Python<'_>, reason: String, now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
         released(py, || {
-            let mut desk = locked(&self.desk);
+            let mut desk = locked(desk);
             let id = CallId(desk.calls);
             desk.give(Input::CallOff { id, reason }, now);
         });
@@ -264,32 +263,32 @@ impl ServerMachine {
 
     /// The coordinator stops: everybody is told.
     fn stop(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
-        self.home.check(py, MACHINE)?;
+        let desk = self.desk.at_home(py)?;
         let now = clocks(py, now, wall)?;
-        released(py, || locked(&self.desk).give(Input::Stop, now));
+        released(py, || locked(desk).give(Input::Stop, now));
         Ok(())
     }
 
     /// When to tick, on the clock that never goes back; none where there is no need.
     #[getter]
     fn wake(&self, py: Python<'_>) -> PyResult<Option<f64>> {
-        self.home.check(py, MACHINE)?;
-        let wake = locked(&self.desk).machine.wake();
+        let desk = self.desk.at_home(py)?;
+        let wake = locked(desk).machine.wake();
         Ok(wake.map(|Time(wake)| wake.as_secs_f64()))
     }
 
     /// Where the job stands.
     #[getter]
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.home.check(py, MACHINE)?;
-        let status = locked(&self.desk).machine.status().clone();
+        let desk = self.desk.at_home(py)?;
+        let status = locked(desk).machine.status().clone();
         plain(py, &*status)
     }
 
     /// All that must not be forgotten.
     #[getter]
     fn store<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.home.check(py, MACHINE)?;
+        self.desk.at_home(py)?;
         let name = &self.job.spec().job;
         let bytes = released(py, || self.store.to_bytes(name)).or_raise(py)?;
         Ok(PyBytes::new(py, &bytes.unwrap_or_default()))
@@ -297,8 +296,8 @@ impl ServerMachine {
 
     /// What is to be sent, in this order, as `blindsum.machines.Outgoing`; each frame is given once.
     fn frames<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.home.check(py, MACHINE)?;
-        let leaving = std::mem::take(&mut locked(&self.desk).leaving).into_iter();
+        let desk = self.desk.at_home(py)?;
+        let leaving = std::mem::take(&mut locked(desk).leaving).into_iter();
         let outgoing = |(link, frame): (u64, Bytes)| {
             let frame = PyBytes::new(py, &frame);
             instance!(py, "blindsum.machines", "Outgoing", link: link, frame: frame)
@@ -308,8 +307,8 @@ impl ServerMachine {
 
     /// What has happened; each event is given once.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.home.check(py, MACHINE)?;
-        let events = std::mem::take(&mut locked(&self.desk).events).into_iter();
+        let desk = self.desk.at_home(py)?;
+        let events = std::mem::take(&mut locked(desk).events).into_iter();
         let fits = self.job.encoding().sums_fit_64_bits();
         let event = |event| match event {
             Event::CallEnded(end) => called(py, end, fits),
