@@ -163,19 +163,14 @@ impl FirstModel {
             return Ok(());
         }
         let expected = length(context);
-        let begun = match asked.assembly {
-            Some(assembly) => Ok(assembly),
-            None if chunk.total != expected => Err(format!(
-                "its model has {} bytes, one of dim = {} has {expected}",
-                chunk.total,
+        let (piece, total) = ((chunk.offset, chunk.total, chunk.data), chunk.total);
+        let pushed = match asked.assembly.is_none() && total != expected {
+            true => Err(format!(
+                "its model has {total} bytes, one of dim = {} has {expected}",
                 context.spec().dim
             )),
-            None => Assembly::begin(chunk.total, expected).map_err(|error| error.to_string()),
+            false => Assembly::next(asked.assembly, expected, piece).map_err(|e| e.to_string()),
         };
-        let pushed = begun.and_then(|assembly| {
-            let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
-            pushed.map_err(|error| error.to_string())
-        });
         match pushed {
             Ok(Pushed::Part(assembly)) => {
                 // guard: each-piece-of-a-first-model-has-a-time

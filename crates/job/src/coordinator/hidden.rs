@@ -328,12 +328,9 @@ impl SealedModel {
             self.asked = Some((of, None));
             return Ok(nobody);
         }
-        let pushed = match part {
-            Some(part) => Ok(part.assembly),
-            None => Assembly::begin(chunk.total, limit),
-        }
-        .and_then(|assembly| assembly.push(chunk.offset, chunk.total, chunk.data));
-        match pushed {
+        let came = part.map(|part| part.assembly);
+        let piece = (chunk.offset, chunk.total, chunk.data);
+        match Assembly::next(came, limit, piece) {
             Ok(Pushed::Part(assembly)) => {
                 let next_until = context.now() + context.settings().chunk_timeout;
                 let part = Part {

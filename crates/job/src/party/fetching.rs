@@ -70,19 +70,12 @@ impl Member {
         let Some(Requested { name, came }) = asked else {
             return Ok(());
         };
-        let assembly = match came {
-            Some(assembly) => assembly,
-            None => {
-                let job = self.ctx.job()?;
-                let length = model_len(job, name.dim);
-                let limit = match self.ctx.comes_sealed(&name) {
-                    true => sealed_len(length),
-                    false => length,
-                };
-                Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
-            }
+        let length = model_len(self.ctx.job()?, name.dim);
+        let limit = match self.ctx.comes_sealed(&name) {
+            true => sealed_len(length),
+            false => length,
         };
-        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
+        let pushed = Assembly::next(came, limit, (chunk.offset, chunk.total, chunk.data));
         match pushed.map_err(|e| wrong(format!("model: {e}")))? {
             Pushed::Part(assembly) => {
                 let came = Some(assembly);
