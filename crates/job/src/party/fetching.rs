@@ -6,7 +6,6 @@ use tracing::debug;
 use super::context::{Context, Requested};
 use super::first::check_zeros;
 use super::member::Member;
-use super::states::State;
 use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
 use crate::pb;
@@ -102,7 +101,7 @@ impl Member {
                 });
                 self.ctx.unopened = None;
                 // The party is ready with it, also where it was ready without it before.
-                if let State::Ready(pledge) = &mut self.state
+                if let Some(pledge) = self.state.ready_mut()
                     && std::mem::take(&mut pledge.ready.lacks_model)
                 {
                     self.ctx.send(pledge.ready.clone());

@@ -4,9 +4,9 @@
 //! tell the caller. What it must not forget is in [`Records`]: a party that is restarted with them goes on in the round
 //! that it was in, and says nothing twice.
 
-mod active;
 mod ahead;
 mod clipping;
+mod computed;
 mod consent;
 mod context;
 mod done;
@@ -29,13 +29,16 @@ mod measured;
 mod measuring;
 mod member;
 mod metrics;
+mod opened;
 mod opening;
+mod participation;
 mod past;
 mod pledge;
 mod policy;
 mod result;
 mod resume;
 mod rounds;
+mod sent;
 mod sparse;
 mod state;
 mod states;
@@ -47,6 +50,7 @@ mod taking;
 mod untaken;
 mod vault;
 mod wish;
+mod working;
 
 pub use blindsum_encode::{Judged, Update};
 

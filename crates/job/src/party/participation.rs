@@ -1,29 +1,31 @@
-//! The round that a party is in.
+//! What a party has of the round that it is in, in each of its states there: `working`, `sent`, `computed`.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use blindsum_encode::Judged;
-use blindsum_protocol::{Client, ClientSetup, Message, PartyId, Plan, Prepared, Round, ServerRole};
+use blindsum_protocol::{Client, ClientSetup, PartyId, Plan, Round};
 use tracing::info;
 
 use super::context::Context;
-use super::exchange::{Begun, Told};
+use super::exchange::{Begun, Identity, Told};
 use super::guard::Guard;
-use super::left::accuses;
+use super::left::{Left, accuses};
 use super::metrics::Reported;
 use super::past::Past;
 use super::policy::Cohort;
-use super::result::{Clipped, RoundResult, Timings};
+use super::result::{Clipped, Timings};
 use crate::machine::Time;
 use crate::orders::Terms;
 use crate::{JobError, Model, seconds};
 
 /// Time beyond the deadlines of a round for its messages to arrive.
 const SLACK: f64 = 30.0;
+/// How long nothing has happened when work ahead begins. Where waits are shorter, what is made ahead costs the machine
+/// more than it saves: it goes through the memory and back.
+const IDLE: Duration = Duration::from_millis(200);
 
-/// A round under way at a party.
-pub(super) struct Active {
+/// A party's part in a round under way.
+pub(super) struct Participation {
     pub round: Arc<Round>,
     pub me: PartyId,
     /// The model that it starts from; none in a key set-up of a party that cannot read it yet.
@@ -32,58 +34,24 @@ pub(super) struct Active {
     pub client: Option<Client>,
     /// How the machine came to where it is; kept where the party may be suspended.
     pub past: Option<Past>,
-    /// Whether its update was out when the machine was taken away the last time.
-    pub out: bool,
-    /// Other servers that have not taken their part of the latest answer yet; none before they are given any.
-    pub uploading: Option<BTreeSet<ServerRole>>,
-    /// A message that waits for the caller's update.
-    pub held: Option<Message>,
-    pub own: OwnUpdate,
-    pub outcome: Outcome,
-    /// Whether the caller does not want the result.
-    pub unwanted: bool,
-    pub ahead: Ahead,
     /// What the machine asks about survivors.
     pub guard: Arc<Guard>,
-    pub timings: Timings,
-    /// When the round cannot give a result any more.
-    pub deadline: Time,
-}
-
-/// This party's own update in a round.
-pub(super) struct OwnUpdate {
-    /// The caller's update, once it is there and until the machine has it.
-    pub update: Option<Judged>,
-    /// What clipping did to it, once it was sent.
+    /// What clipping did to the caller's update, once the machine has it.
     pub clipped: Option<Clipped>,
     /// The metrics that the caller reports.
     pub reported: Reported,
     /// What the caller is warned of.
     pub warnings: Vec<String>,
-}
-
-/// What the machine has come to.
-#[derive(Default)]
-pub(super) enum Outcome {
-    /// Nothing yet.
-    #[default]
-    Open,
-    /// The result, while the coordinator's word on the model is awaited.
-    Computed(Box<RoundResult>),
-    /// A key set-up has given this party the key of the job.
-    KeyHeld,
-}
-
-/// What is computed ahead.
-#[derive(Default)]
-pub(super) struct Ahead {
+    /// Whether the caller does not want the result.
+    pub unwanted: bool,
     /// When something may be computed ahead; none while the party does not wait, and once that is done.
     pub idle_from: Option<Time>,
-    /// What was computed ahead of the machine's start.
-    pub prepared: Arc<Prepared>,
+    pub timings: Timings,
+    /// When the round cannot give a result any more.
+    pub deadline: Time,
 }
 
-impl Active {
+impl Participation {
     /// The party is in a round now.
     pub fn enter(
         ctx: &mut Context,
@@ -96,33 +64,26 @@ impl Active {
         info!(party = %ctx.identity.name, round = round.number(), parties = round.parties(),
             resumed = client.is_some(), "round begins");
         Self {
-            own: OwnUpdate {
-                update: None,
-                clipped: None,
-                // guard: alone-across-processes
-                reported: ctx.given.measured.reported_in(round.number()),
-                warnings: ctx.watch_bounds(&round),
-            },
+            // guard: alone-across-processes
+            reported: ctx.given.measured.reported_in(round.number()),
+            warnings: ctx.watch_bounds(&round),
             deadline: deadline(&round, terms, ctx.hand.now()),
             round,
             me,
             model: ctx.model.clone(),
             client,
             past: None,
-            out: false,
-            uploading: None,
-            held: None,
-            outcome: Outcome::default(),
-            unwanted: false,
-            ahead: Ahead::default(),
             guard,
+            clipped: None,
+            unwanted: false,
+            idle_from: None,
             timings: Timings::default(),
         }
     }
 
     /// The caller gets the round, if it is one for it: in a key set-up it still waits for its round. True where it was
     /// told.
-    pub fn tell_begun(&self, ctx: &Context) -> bool {
+    pub fn tell_begun(&self, ctx: &Context, needs_update: bool) -> bool {
         let (Some(_), Some(model)) = (self.input_stage(), &self.model) else {
             return false;
         };
@@ -131,7 +92,7 @@ impl Active {
             model: model.clone(),
             parties: cohort(&self.round).into_iter().collect(),
             tag: self.round.tag(),
-            needs_update: !self.has_update(),
+            needs_update,
         }));
         true
     }
@@ -153,33 +114,33 @@ impl Active {
         self.client.as_ref()?.stage()
     }
 
+    /// Whether the coordinator, which has so many answers, lacks the latest one.
+    pub fn lacks_latest(&self, taken: u32) -> bool {
+        self.answered()
+            // guard: an-update-given-meanwhile-goes-out, lost-answers-come-again
+            .is_some_and(|stage| taken <= stage.into())
+    }
+
     /// The stage in which this party's answer carries its vector.
     pub fn input_stage(&self) -> Option<u8> {
         self.round.plan().input_stage_of(self.me)
     }
 
-    /// Whether its update is on its way: the coordinator may count it, and knows the result then.
-    pub fn may_count(&self) -> bool {
+    /// Whether an answer of its machine has carried its vector.
+    pub fn has_vector(&self) -> bool {
         let input = self.input_stage();
-        self.out || (input.is_some() && self.answered() >= input)
+        input.is_some() && self.answered() >= input
     }
 
-    /// Whether its update has left this party. The coordinator has nothing of it before other servers have their parts.
-    pub fn is_out(&self) -> bool {
-        let uploads = self.uploading.as_ref();
-        let waits = uploads.is_some_and(|missing| !missing.is_empty());
-        // guard: an-update-whose-parts-wait-is-not-out
-        self.out || (self.may_count() && !waits)
+    /// Whether its latest answer is the one that carries its vector.
+    pub fn says_vector(&self) -> bool {
+        let input = self.input_stage();
+        input.is_some() && self.answered() == input
     }
 
     /// What its machine starts from.
     pub fn setup(&self, ctx: &Context) -> ClientSetup {
-        ctx.setup(
-            &self.round,
-            self.me,
-            &self.guard,
-            self.ahead.prepared.clone(),
-        )
+        ctx.setup(&self.round, self.me, &self.guard, Arc::default())
     }
 
     /// The member of the round that is said to have done wrong, by name; empty where there is none.
@@ -192,53 +153,39 @@ impl Active {
         member.map_or(String::new(), |member| member.name.clone())
     }
 
-    /// Takes the machine away for a while. What it knows of the update is noted first: it may not come back.
-    pub fn take_client(&mut self) -> Option<Client> {
-        // guard: work-ahead-notes-that-an-update-is-out
-        self.out = self.is_out();
-        self.client.take()
-    }
-
-    /// The latest answer stays here: unless an earlier one carried the update, none of it has left.
-    pub fn keeps_answer(&mut self) {
-        // guard: what-stays-here-does-not-count
-        self.client.take_if(|_| !self.out);
-    }
-
-    /// Whether the caller's update is here already, or out.
-    pub fn has_update(&self) -> bool {
-        self.own.update.is_some() || self.may_count()
-    }
-
-    /// Whether its latest answer is the one that carries its vector.
-    pub fn says_vector(&self) -> bool {
-        let input = self.input_stage();
-        input.is_some() && self.answered() == input
+    /// The party waits now: for its caller, or for the others.
+    pub fn begin_waiting(&mut self, now: Time) {
+        self.idle_from = Some(now + IDLE);
     }
 
     /// The coordinator gets time to tell what became of the round meanwhile.
     pub fn connected_again(&mut self, now: Time) {
         self.deadline = self.deadline.max(now + seconds(SLACK));
     }
+}
 
-    /// Whether the machine has done all it does: the coordinator's word on the end is awaited.
-    pub fn has_result(&self) -> bool {
-        !matches!(self.outcome, Outcome::Open)
+/// This party's place in the roster of a round, which has its key there, and what it is ready with: its nonce, or the
+/// commitment to it.
+pub(super) fn own_place(
+    of: &Identity,
+    round: &Round,
+    ready: Option<&[u8]>,
+) -> Result<PartyId, Left> {
+    let unable = |reason: &str| Left::unable(round.number(), reason);
+    let me = round.roster().rank_of(&of.name);
+    let member = me.and_then(|me| round.roster().member(me));
+    let key = me.and_then(|me| round.roster().verifying_key(me));
+    let (Some(me), Some(member)) = (me, member) else {
+        return Err(unable("the roster lacks this party"));
+    };
+    // Its certificate may have been renewed since it was ready.
+    let other_key = key != Some(of.key.verifying_key());
+    // guard: only-the-round-that-it-was-ready-for
+    if other_key || ready.is_some_and(|ready| member.nonce[..] != *ready) {
+        let reason = "the roster holds another key or nonce of this party";
+        return Err(unable(reason));
     }
-
-    /// Whether a message can be answered without the caller's update.
-    pub fn answers_now(&self, message: &[u8]) -> bool {
-        let client = self.client.as_ref();
-        client.is_some_and(|client| !client.takes_input_with(message))
-    }
-
-    /// Whether the next step of the machine needs the caller's update.
-    pub fn needs_update(&self) -> bool {
-        match &self.client {
-            None => self.input_stage() == Some(0),
-            Some(client) => client.needs_input(),
-        }
-    }
+    Ok(PartyId(me))
 }
 
 /// What the machine of a round asks about survivors.
