@@ -41,9 +41,6 @@ CRATES = (
 
 # Objects whose methods go round between their files, until their states are types. No file is added here.
 TANGLED = {
-    "job": {
-        "follower": "computing released rounds",
-    },
     "sim": {
         "drive": "parties post servers",
         "world": "coordinator endings followers hosts lines links membership parties promises uploads",
