@@ -8,7 +8,7 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_protocol::{Job, RoundParameters, nonce_commitment};
 
 use super::beginning::Beginnings;
-use super::lost::Lost;
+use super::lost::{Lost, LostBy};
 use super::members::Members;
 use crate::machine::Time;
 use crate::pb;
@@ -89,7 +89,7 @@ impl Opening {
     /// The connection of a member was lost.
     pub fn lost(&mut self, name: &str, now: Time) {
         if let Some(member) = self.members.get_mut(name) {
-            member.lost.get_or_insert(Lost::since(now));
+            member.lost.get_or_insert(Lost::new(now, LostBy::Cut));
         }
     }
 

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::departed::departure;
 use super::face::LinkId;
-use super::lost::{FAILED, Lost};
+use super::lost::{FAILED, Lost, LostBy};
 use super::state::State;
 use crate::foreign;
 use crate::machine::Time;
@@ -98,8 +98,8 @@ impl State {
         self.leave(link, &reason, false);
         let now = self.context.now();
         let lost = match leaving.code() {
-            LeavingCode::LeavingFailed => Lost::broken(now),
-            _ => Lost::left(now),
+            LeavingCode::LeavingFailed => Lost::new(now, LostBy::Broken),
+            _ => Lost::new(now, LostBy::Left),
         };
         // guard: who-has-left-may-still-count
         self.give_up(name, lost);
@@ -117,7 +117,7 @@ impl State {
             member.link.cut(last);
             self.leave(link, FAILED, true);
         }
-        self.give_up(name, Lost::failed(now));
+        self.give_up(name, Lost::new(now, LostBy::Failed));
     }
 
     /// Ends the connections of those whose certificate counts no more: they are in no round from now on, and get no
@@ -137,7 +137,7 @@ impl State {
             self.expel(name, refusal.clone());
             if refusal.code() == RefusalCode::RefusalCertificate {
                 // It has no other certificate to come back with while the round runs.
-                self.give_up(name, Lost::revoked(self.context.now()));
+                self.give_up(name, Lost::new(self.context.now(), LostBy::Revoked));
                 self.members
                     .departed
                     .insert(name, "its certificate is revoked".into());
@@ -173,7 +173,7 @@ impl State {
             self.members.tell_dropped(round, name, &reason);
         }
         let now = self.context.now();
-        self.give_up(name, Lost::reported(now));
+        self.give_up(name, Lost::new(now, LostBy::Reported));
     }
 
     /// Somebody loses its place in the round under way.

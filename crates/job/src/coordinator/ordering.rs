@@ -4,7 +4,7 @@ use tracing::{info, warn};
 
 use super::Halt;
 use super::face::Effect;
-use super::lost::Lost;
+use super::lost::{Lost, LostBy};
 use super::operator::View;
 use super::phase::Phase;
 use super::state::State;
@@ -74,7 +74,7 @@ impl State {
                 // A banned party has gone at once; the round under way does without it.
                 if let Some(refusal) = self.banned(party) {
                     self.expel(party, refusal);
-                    self.give_up(party, Lost::banned(self.context.now()));
+                    self.give_up(party, Lost::new(self.context.now(), LostBy::Banned));
                 }
             }
             Command::Resume {} if self.phase.state() == JobState::Failed => self.reopen().await?,

@@ -11,7 +11,7 @@ use blindsum_protocol::{Outgoing, PartyId, Round, Seat, ServerRole, Waiting};
 use super::beginning::{Beginnings, Shown, complete_start};
 use super::face::Who;
 use super::finished::Finished;
-use super::lost::Lost;
+use super::lost::{Lost, LostBy};
 use super::owed::Owed;
 use super::places::{Gone, Place, RoundServers};
 use super::shared::Shared;
@@ -337,7 +337,7 @@ impl Running {
     /// A connection was lost.
     pub fn lost_seat(&mut self, seat: Seat, now: Time) {
         if let Some(place) = self.place_mut(seat) {
-            place.lost.get_or_insert(Lost::since(now));
+            place.lost.get_or_insert(Lost::new(now, LostBy::Cut));
         }
     }
 
