@@ -133,8 +133,9 @@ fn waits_until(state: &State, deadline: Time, grace: Duration) -> Result<Option<
     // for who has just refused one, whose word that it is ready without is on its way.
     let sealed = &state.models.sealed;
     let in_vain = |name: &str| sealed.waits_in_vain(name, joining.holders());
-    let away =
-        |name: &&Arc<str>| joining.is_open(name) && (state.bans.is_slow(name) || in_vain(name));
+    let away = |name: &&Arc<str>| {
+        joining.is_open(name) && (state.bans.conduct.is_slow(name) || in_vain(name))
+    };
     let away = state.members.names().filter(away).count();
     // Those with which rounds were lost are in where it takes them, and nobody else is here to be waited for.
     let enough = ready >= least || all - out + lossy >= least;
@@ -203,7 +204,7 @@ fn becomes_ready(state: &mut State, name: Arc<str>, ready: pb::Ready) {
         state.calls.without(&name, reason);
         return state.members.tell_dropped(ready.round, &name, reason);
     }
-    state.bans.is_ready(&name);
+    state.bans.conduct.is_ready(&name);
     state.calls.ready(&name);
     if let Some(joining) = state.phase.joining_mut() {
         joining.ready(ReadyParty {

@@ -35,7 +35,7 @@ impl Coordinator {
             .begin(&self.state.context, version)
             .await?;
         // guard: sentences-in-rounds-begun-here
-        self.state.bans.begin();
+        self.state.bans.conduct.begin();
         self.state.members.forget_lost();
         let number = report.number;
         let result = match self.join(&mut report).await {
@@ -214,7 +214,10 @@ fn start_round(state: &mut State, round: Arc<Round>, mut report: RoundReport) {
     let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
     state.trouble.begun();
     if round.kind() == RoundKind::Sum {
-        state.bans.take_part(names.iter().cloned());
+        state
+            .bans
+            .conduct
+            .took_part(&names.iter().cloned().collect());
     }
     for name in &names {
         state.members.settle(name, None);

@@ -20,7 +20,7 @@ pub(super) fn wanted(state: &mut State, number: u64, offered: Phase) -> Vec<Read
     let members = state.members.iter();
     let late = members.filter(|(name, _)| joining.is_open(name) && state.calls.is_called(name));
     for (name, member) in late {
-        (state.bans).was_late(name, member.model_sent == Some(version));
+        (state.bans.conduct).was_late(name, member.model_sent == Some(version));
     }
     let (least, is_hosted) = (state.context.least_roster(), state.calls.is_hosted);
     let (wanted, out) = state.bans.choose(joining.into_ready(), least, is_hosted);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use blindsum_crypto::calendar::utc;
 
 use super::Halt;
-use super::bans::Bans;
+use super::bans::{Bans, Out};
 use super::running::Running;
 
 /// The target of log lines for whom a job waits, and of rounds without a result. A program that tells this itself leaves
@@ -84,7 +84,9 @@ impl Trouble {
             return halt;
         };
         let number = running.number();
-        let is_to_blame = |name: &str| needs_all || !(bans.has_accused(name) || bans.is_liar(name));
+        let is_to_blame = |name: &str| {
+            needs_all || !(bans.conduct.has_accused(name) || bans.why_out(name) == Out::Liar)
+        };
         let losses: Vec<Loss> = running
             .losses()
             .filter(|(name, _)| is_to_blame(name))
@@ -100,9 +102,9 @@ impl Trouble {
         for loss in &losses {
             if loss.gave_no_update {
                 // guard: who-gives-no-update-again-and-again-sits-out
-                bans.gave_no_update(&loss.name);
+                bans.conduct.gave_no_update(&loss.name);
             } else {
-                bans.lost(&loss.name);
+                bans.conduct.lost(&loss.name);
                 self.lost.insert(loss.name.clone());
             }
         }
