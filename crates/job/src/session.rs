@@ -150,7 +150,7 @@ impl Session {
     /// [`Self::take`] for a program that has memory for every message.
     ///
     /// # Errors
-    /// As there.
+    /// A frame that no party may send. The error is the last message on the connection.
     pub fn hear(&mut self, gate: &Gate, frame: PartyFrame) -> Result<Option<Input>, Refused> {
         match self.take(gate, frame)? {
             Heard::Nothing | Heard::Part => Ok(None),

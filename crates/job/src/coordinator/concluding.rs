@@ -175,11 +175,7 @@ pub(super) async fn abort(
     report.reason = reason.into();
     report.seconds = report.elapsed(state.context.unix_millis());
     state.calls.has_none(&report);
-    for (_, member) in state
-        .members
-        .iter()
-        .filter(|(name, _)| state.calls.is_called(name))
-    {
+    for (_, member) in state.invited() {
         member.link.frame(over(number, reason, false).into());
     }
     state.members.end_for_servers(number, reason, false);

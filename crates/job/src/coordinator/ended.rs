@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{PartyId, RoundKind};
+use blindsum_protocol::PartyId;
 use tracing::warn;
 
 use super::Halt;
@@ -217,10 +217,7 @@ impl Ended {
         let owed = ended.owed.get(name).filter(|_| answered < stage);
         let first = owed.and_then(Owed::stages).map(|(first, _)| first.into());
         // What a party was not told it need not be told now.
-        let kind = match ended.ending.start.kind() {
-            pb::RoundKind::KeySetup => RoundKind::KeySetup,
-            pb::RoundKind::Sum => RoundKind::Sum,
-        };
+        let kind = ended.ending.start.kind().into();
         let parties = ended.ending.start.roster.len();
         let plan = context.job().plan_of(kind, parties);
         if plan.tells_all(answered, first.unwrap_or(stage)) {

@@ -18,12 +18,7 @@ impl Coordinator {
         self.state.phase = Phase::Offered(Joining::new(number));
         self.state.models.sealed.round_offered();
         self.state.calls.offered(number);
-        for (_, member) in self
-            .state
-            .members
-            .iter()
-            .filter(|(name, _)| self.state.calls.is_called(name))
-        {
+        for (_, member) in self.state.invited() {
             let offer = self.state.models.offer(number, self.state.calls.tag());
             member.link.frame(offer.into());
         }

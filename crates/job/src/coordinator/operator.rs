@@ -34,7 +34,7 @@ pub(super) struct Operator {
 struct Drain {
     /// Until when the round under way may last.
     until: Time,
-    /// The same in seconds after the order.
+    /// How long the round under way may last after the order, in seconds.
     within: f64,
 }
 

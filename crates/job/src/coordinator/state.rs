@@ -1,5 +1,7 @@
 //! What a coordinator knows of its job. Inputs change it; it waits for none.
 
+use std::sync::Arc;
+
 use super::bans::Bans;
 use super::bounds::Bounds;
 use super::calls::Calls;
@@ -7,7 +9,7 @@ use super::certificates::Certificates;
 use super::context::Context;
 use super::delivery::Delivery;
 use super::ended::Ended;
-use super::members::Members;
+use super::members::{Member, Members};
 use super::models::Models;
 use super::operator::Operator;
 use super::phase::Phase;
@@ -61,6 +63,12 @@ impl State {
             bounds: Bounds::default(),
             context,
         }
+    }
+
+    /// The connected parties that the round is for, where a host has called some.
+    pub fn invited(&self) -> impl Iterator<Item = (&Arc<str>, &Member)> {
+        let members = self.members.iter();
+        members.filter(|(name, _)| self.calls.is_called(name))
     }
 
     /// The round under way, and the connections of those who are in it.
