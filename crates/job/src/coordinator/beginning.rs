@@ -49,7 +49,7 @@ pub(super) fn complete_start(round: &Round, model: pb::ModelName, terms: Terms) 
             .map(|m| m.certificate.clone().into())
             .collect(),
         answers_taken: 0,
-        numbers: Some(round.numbers().into()),
+        numbers: Some(round.parameters().into()),
         terms: terms.told(round.job().spec()),
         kind: pb::RoundKind::from(round.kind()).into(),
         tag: round.tag().map(|tag| tag.number),

@@ -51,7 +51,7 @@ impl Coordinator {
                 round.map(|round| round.with_tag(self.state.calls.tag()))
             }
             RoundKind::Sum => {
-                let numbers = job.numbers_for(roster.len()).map_err(aborted)?;
+                let numbers = job.round_parameters_for(roster.len()).map_err(aborted)?;
                 let roster = match job.commits_nonces() {
                     true => self.open_nonces(number, roster, numbers).await?,
                     false => roster,

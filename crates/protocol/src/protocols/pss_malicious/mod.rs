@@ -69,7 +69,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     round_parameters: Some(ParameterRules {
         names: Chosen::NAMES,
         choose,
-        check: check_numbers,
+        check: check_parameters,
     }),
     ..ProtocolInfo::of(plan, |round| {
         Ok(Arc::new(Derived {
@@ -238,7 +238,7 @@ fn told(job: &Job, n: usize, numbers: Chosen) -> Result<ValidityParameters, Faul
 }
 
 /// Privacy, and that no party has to send more than the plan of the job allows.
-fn check_numbers(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
+fn check_parameters(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
     let numbers = Chosen::from(numbers);
     let parameters = told(job, n, numbers)?;
     let shape = shape(job, parameters).map_err(|error| FaultKind::Parameters(error.to_string()))?;
@@ -273,7 +273,7 @@ fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
 /// The sharing of a round.
 fn sharing_of(round: &Round) -> Result<ValiditySharing, Fault> {
     let parameters =
-        told(round.job(), round.parties(), round.numbers().into()).map_err(Fault::server)?;
+        told(round.job(), round.parties(), round.parameters().into()).map_err(Fault::server)?;
     statement(round.job())
         .and_then(|statement| ValiditySharing::new(parameters, statement).map_err(refused))
         .map_err(|error| Fault::server(FaultKind::Parameters(error.to_string())))

@@ -66,7 +66,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     round_parameters: Some(ParameterRules {
         names: Chosen::NAMES,
         choose,
-        check: check_numbers,
+        check: check_parameters,
     }),
     ..ProtocolInfo::of(plan, |round| {
         Ok(Arc::new(Derived {
@@ -140,7 +140,7 @@ fn told(job: &Job, n: usize, numbers: Chosen) -> Result<RampParameters, FaultKin
 }
 
 /// Privacy, and that no party has to send more than the plan of the job allows.
-fn check_numbers(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
+fn check_parameters(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
     let numbers = Chosen::from(numbers);
     let parameters = told(job, n, numbers)?;
     let column = residues(job)?.share_len() * parameters.blocks(job.lanes());
@@ -176,7 +176,7 @@ fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, Sharing
 /// The sharing of a round.
 fn sharing_of(round: &Round) -> Result<RampSharing, Fault> {
     let parameters =
-        told(round.job(), round.parties(), round.numbers().into()).map_err(Fault::server)?;
+        told(round.job(), round.parties(), round.parameters().into()).map_err(Fault::server)?;
     prepare(round.job(), parameters).map_err(|e| Fault::server(e.into()))
 }
 
