@@ -5,8 +5,8 @@ use std::sync::Arc;
 use blindsum_protocol::Tag;
 use tracing::info;
 
+use super::api::{Effect, LinkId, Peer};
 use super::ended::{Ended, Told};
-use super::face::{Effect, LinkId, Peer};
 use super::link::Link;
 use super::members::Member;
 use super::nonces::{send_fixed, will_not_open};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use blindsum_protocol::{KeyName, Tag};
 use tracing::warn;
 
+use super::api::Choice;
 use super::bans::Out;
-use super::face::Choice;
 use super::gathering::out_of_patience;
 use super::handling::Event;
 use super::offered::ReadyParty;

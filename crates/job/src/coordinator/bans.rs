@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tracing::warn;
 
+use super::api::Parts;
 use super::conduct::Conduct;
 use super::context::Context;
-use super::face::Parts;
 use super::members::Members;
 use super::offered::ReadyParty;
 

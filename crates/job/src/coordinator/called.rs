@@ -1,7 +1,7 @@
 //! The round of a call, from the call to what its host is told of it.
 
+use super::api::Effect;
 use super::certificates::LIST_LOOK;
-use super::face::Effect;
 use super::{Coordinator, Halt};
 use crate::seconds;
 

@@ -7,8 +7,8 @@ use blindsum_crypto::calendar::{UnixSeconds, utc};
 use blindsum_crypto::certificate::CertificateError;
 use tracing::{error, info, warn};
 
+use super::api::Peer;
 use super::context::Context;
-use super::face::Peer;
 use super::members::Members;
 use super::times::OutOfTime;
 use crate::machine::Time;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use blindsum_protocol::{Outgoing, PartyId, Seat};
 use tracing::warn;
 
+use super::api::{Content, Say};
 use super::context::Context;
-use super::face::{Content, Say};
 use super::members::Members;
 use super::running::Running;
 use super::shelf::Shelf;

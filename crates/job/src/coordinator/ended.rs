@@ -9,9 +9,9 @@ use blindsum_protocol::PartyId;
 use tracing::warn;
 
 use super::Halt;
+use super::api::{Content, Say};
 use super::beginning::Beginnings;
 use super::context::Context;
-use super::face::{Content, Say};
 use super::members::Members;
 use super::owed::Owed;
 use super::running::{Running, Standing};

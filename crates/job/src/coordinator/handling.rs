@@ -5,8 +5,8 @@ use std::sync::Arc;
 use blindsum_protocol::{Seat, ServerIndex, ServerRole};
 use bytes::Bytes;
 
+use super::api::{Hold, Input, LinkId};
 use super::arriving::Arrival;
-use super::face::{Hold, Input, LinkId};
 use super::servers::admit_server;
 use super::state::State;
 use crate::foreign;

@@ -2,8 +2,8 @@
 
 use tracing::{info, warn};
 
+use super::api::Effect;
 use super::calls::UnderWay;
-use super::face::Effect;
 use super::state::State;
 use crate::calls::{Call, CallError, CallId};
 use crate::report::JobState;

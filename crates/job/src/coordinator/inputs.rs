@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use super::face::Input;
+use super::api::Input;
 use super::handling::Event;
 use super::state::State;
 use super::trouble::WAITS;

@@ -2,7 +2,7 @@
 
 use tracing::{error, info, warn};
 
-use super::face::Effect;
+use super::api::Effect;
 use super::phase::{End, Phase};
 use super::state::State;
 use super::trouble::Trouble;

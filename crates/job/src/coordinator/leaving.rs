@@ -6,8 +6,8 @@ use std::sync::Arc;
 use blindsum_protocol::{Seat, ServerRole};
 use tracing::{info, warn};
 
+use super::api::LinkId;
 use super::departed::departure;
-use super::face::LinkId;
 use super::lost::{FAILED, Lost, LostBy};
 use super::state::State;
 use crate::foreign;

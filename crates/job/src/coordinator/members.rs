@@ -7,10 +7,10 @@ use std::time::Duration;
 use blindsum_protocol::{Job, ServerRole};
 use tracing::warn;
 
+use super::api::{Choice, LinkId};
 use super::beginning::Shown;
 use super::context::Context;
 use super::departed::Departed;
-use super::face::{Choice, LinkId};
 use super::link::Link;
 use super::presence::Presence;
 use super::running::Running;

@@ -5,13 +5,14 @@
 //!
 //! * Objects that own their fields: `context` (job, clock, store), `members` (who is connected), `presence` (which process
 //!   speaks for a name), `certificates`, `bans` (who sits out), `rounds` (numbers and metric), `models`, with `first` and
-//!   `hidden`, `calls` of a host, `ended` (results that are still told), `released` (results that were opened), `operator`
+//!   `sealed`, `calls` of a host, `ended` (results that are still told), `released` (results that were opened), `operator`
 //!   (orders), `trouble` (rounds without a result), and `phase`, in which `offered`, `fixed` and `running` are a round's steps.
 //! * `state` has all of these. `handling` gives each input to `arriving`, `servers`, `leaving`, `passing`, `ordering` or
 //!   `hosted`; `standing` and `status` say where the job stands. Nothing here waits for an input.
 //! * The course of a job, which waits: `job`, from the first round to the end of the job; `gathering`, `called`, `joining`
 //!   with `awaiting` and `selecting`, `opening` with `nonces`, `round` with `faults` and `talking`, and `concluding`.
 
+mod api;
 mod arriving;
 mod awaiting;
 mod bans;
@@ -30,14 +31,12 @@ mod counting;
 mod delivery;
 mod departed;
 mod ended;
-mod face;
 mod faults;
 mod finished;
 mod first;
 mod fixed;
 mod gathering;
 mod handling;
-mod hidden;
 mod hosted;
 mod inputs;
 mod job;
@@ -61,6 +60,7 @@ mod released;
 mod round;
 mod rounds;
 mod running;
+mod sealed;
 mod selecting;
 mod servers;
 mod shared;
@@ -84,15 +84,15 @@ use crate::report::{JobState, JobStatus, RoundReport};
 use crate::totals::{Cause, Totals};
 pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
+pub use api::{
+    Choice, Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings,
+    Who,
+};
 pub use arriving::LONGEST_LOCATION;
 use board::Board;
 pub use board::Counted;
 use context::Context;
 pub use departed::departure;
-pub use face::{
-    Choice, Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings,
-    Who,
-};
 use operator::Operator;
 pub use operator::Standing;
 use rounds::Rounds;

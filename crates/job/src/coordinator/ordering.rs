@@ -3,7 +3,7 @@
 use tracing::{info, warn};
 
 use super::Halt;
-use super::face::Effect;
+use super::api::Effect;
 use super::lost::{Lost, LostBy};
 use super::operator::View;
 use super::phase::Phase;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_protocol::InitialModel;
 use tracing::info;
 
-use super::face::Say;
+use super::api::Say;
 use super::state::State;
 use crate::pb::{self, party_frame::Frame};
 use crate::{model_len, sealed_len};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rand_core::Rng;
 
-use super::face::LinkId;
+use super::api::LinkId;
 use super::link::Link;
 use crate::machine::Time;
 use crate::pb::{self, RefusalCode};

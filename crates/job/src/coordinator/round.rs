@@ -6,12 +6,12 @@ use std::sync::Arc;
 use blindsum_protocol::{Closed, Excuse, Message, Receipt, Round, RoundKind, Seat, Server};
 use tracing::{debug, info};
 
+use super::api::Gate;
 use super::collecting::Collecting;
 use super::concluding::{abort, why_aborted};
 use super::context::Context;
 use super::counting::{count_abort, count_down};
 use super::departed::{refusal_cause, refused_because};
-use super::face::Gate;
 use super::faults::{accuse, ended_by, found_out, refuse_answer};
 use super::handling::Event;
 use super::phase::Phase;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use blindsum_protocol::{Outgoing, PartyId, Round, Seat, ServerRole, Waiting};
 
+use super::api::Who;
 use super::beginning::{Beginnings, Shown, complete_start};
-use super::face::Who;
 use super::finished::Finished;
 use super::lost::{Lost, LostBy};
 use super::owed::Owed;

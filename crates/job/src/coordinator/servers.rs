@@ -4,8 +4,8 @@
 use blindsum_protocol::ServerRole;
 use tracing::info;
 
+use super::api::{Effect, LinkId, Peer};
 use super::arriving::check_hello;
-use super::face::{Effect, LinkId, Peer};
 use super::link::Link;
 use super::members::{Member, over};
 use super::state::State;

@@ -5,8 +5,8 @@
 //! a coordinator says. It must not forget the number of the latest round in which it took part: after a restart it
 //! never comes back to that round.
 
+mod api;
 mod computing;
-mod face;
 mod released;
 mod rounds;
 
@@ -30,7 +30,7 @@ use crate::{JobError, foreign};
 
 use released::keep_releases;
 
-pub use face::{CurrentIdentity, Effect, Input, Parts, ServerMachine, UploadId, Uploaded};
+pub use api::{CurrentIdentity, Effect, Input, Parts, ServerMachine, UploadId, Uploaded};
 
 /// Everything that such a server has.
 struct Server {

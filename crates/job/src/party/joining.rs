@@ -9,8 +9,8 @@ use tracing::warn;
 use super::left::{Ended, Left, Verdict};
 use super::member::Member;
 use super::participation::{Participation, cohort, guard_of, own_place};
-use super::past::Past;
 use super::pledge::Pledge;
+use super::replay_log::ReplayLog;
 use super::state::Live;
 use super::states::State;
 use super::stepping::Event;
@@ -230,9 +230,9 @@ impl Member {
                 Some(unsealed.map_err(|why| unable(&why))?)
             }
         };
-        let past = Past::of(start, client.is_some());
+        let log = ReplayLog::of(start, client.is_some());
         let mut of = Participation::enter(&mut self.ctx, round, me, client, guard, &terms);
-        of.past = self.ctx.store.marks.is_some().then_some(past);
+        of.log = self.ctx.store.marks.is_some().then_some(log);
         self.state = State::enter(of);
         if self.state.tell_begun(&self.ctx) {
             self.wish.waits = false;

@@ -8,7 +8,7 @@ use blindsum_protocol::{Client, ClientSetup, Job};
 use tracing::info;
 
 use super::context::Context;
-use super::hidden::header;
+use super::sealed::header;
 use super::state::JobState;
 use super::store::Store;
 use crate::pb;

@@ -5,6 +5,7 @@
 //! that it was in, and says nothing twice.
 
 mod ahead;
+mod api;
 mod clipping;
 mod computed;
 mod consent;
@@ -14,13 +15,11 @@ mod draws;
 mod dropping;
 mod event_loop;
 mod exchange;
-mod face;
 mod fetching;
 mod first;
 mod greeting;
 mod guard;
 mod held;
-mod hidden;
 mod joining;
 mod kept;
 mod left;
@@ -32,12 +31,13 @@ mod metrics;
 mod opened;
 mod opening;
 mod participation;
-mod past;
 mod pledge;
 mod policy;
+mod replay_log;
 mod result;
 mod resume;
 mod rounds;
+mod sealed;
 mod sent;
 mod sparse;
 mod state;
@@ -56,9 +56,9 @@ pub use blindsum_encode::{Judged, Update};
 
 pub use crate::connection::{LinkId, Say};
 
+pub use api::{Mark, PartyMachine};
 pub use event_loop::RENEWED;
 pub use exchange::{Absence, Begun, Departure, Effect, Identity, Input, Over, Settings, Told};
-pub use face::{Mark, PartyMachine};
 pub use machine::check_update;
 pub use metrics::Metrics;
 pub use policy::{Cohort, Groups, Policy};

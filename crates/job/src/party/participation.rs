@@ -11,8 +11,8 @@ use super::exchange::{Begun, Identity, Told};
 use super::guard::Guard;
 use super::left::{Left, accuses};
 use super::metrics::Reported;
-use super::past::Past;
 use super::policy::Cohort;
+use super::replay_log::ReplayLog;
 use super::result::{Clipped, Timings};
 use crate::machine::Time;
 use crate::orders::Terms;
@@ -33,7 +33,7 @@ pub(super) struct Participation {
     /// The machine; none before it has started, and while a step runs.
     pub client: Option<Client>,
     /// How the machine came to where it is; kept where the party may be suspended.
-    pub past: Option<Past>,
+    pub log: Option<ReplayLog>,
     /// What the machine asks about survivors.
     pub guard: Arc<Guard>,
     /// What clipping did to the caller's update, once the machine has it.
@@ -72,7 +72,7 @@ impl Participation {
             me,
             model: ctx.model.clone(),
             client,
-            past: None,
+            log: None,
             guard,
             clipped: None,
             unwanted: false,

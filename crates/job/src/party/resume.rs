@@ -25,8 +25,8 @@ use super::member::Member;
 use super::metrics::Reported;
 use super::opened::Opened;
 use super::participation::{Participation, guard_of};
-use super::past::{Past, PastStep};
 use super::pledge::Pledge;
+use super::replay_log::{ReplayLog, ReplayStep};
 use super::sparse::Sparse;
 use super::state::{Memory, failed, read};
 use super::states::State;
@@ -236,7 +236,7 @@ impl State {
         of.warnings = warnings;
         let replayed = of.replay(ctx, &steps).await;
         let outcome = replayed.map_err(|left| left.error(ctx).to_string())?;
-        of.past = Some(Past {
+        of.log = Some(ReplayLog {
             start,
             from_snapshot: from.from_snapshot,
             steps,
@@ -303,18 +303,18 @@ impl Participation {
     async fn replay(
         &mut self,
         ctx: &mut Context,
-        steps: &[PastStep],
+        steps: &[ReplayStep],
     ) -> Result<Option<Outcome>, Left> {
         let mut outcome = None;
-        for past in steps {
+        for logged in steps {
             let step = Step {
                 client: self.client.take(),
                 setup: self.setup(ctx),
-                message: past.message.clone(),
+                message: logged.message.clone(),
                 update: None,
                 leftover: ctx.given.sparse.as_ref().map(Sparse::leftover).cloned(),
                 state: None,
-                rng: ChaCha20Rng::from_seed(*past.seed),
+                rng: ChaCha20Rng::from_seed(*logged.seed),
             };
             let stepped = ctx.hand.work(move || step.run()).await?;
             // What it allowed then is remembered already.
@@ -322,7 +322,7 @@ impl Participation {
             self.client = stepped.client;
             match stepped.answer {
                 Ok(Answer::Done(sum)) => {
-                    let told = past.message.clone().unwrap_or_default();
+                    let told = logged.message.clone().unwrap_or_default();
                     outcome = Some(self.opened(ctx, sum, told).await?);
                 }
                 Ok(Answer::KeyHeld(_)) => outcome = Some(Outcome::KeyHeld),

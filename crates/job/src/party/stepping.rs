@@ -10,7 +10,7 @@ use super::context::Context;
 use super::left::Left;
 use super::machine::{Step, Stepped, result};
 use super::participation::Participation;
-use super::past::PastStep;
+use super::replay_log::ReplayStep;
 use super::result::RoundResult;
 use super::sparse::Sparse;
 use crate::JobError;
@@ -85,9 +85,9 @@ impl Participation {
         self.client = stepped.client;
         // What came before leads nowhere.
         let is_new = begins || self.heard() != heard;
-        if let Some(past) = self.past.as_mut().filter(|_| is_new) {
+        if let Some(log) = self.log.as_mut().filter(|_| is_new) {
             let message = message.clone();
-            past.add(PastStep { seed, message }, stepped.snapshot.is_some());
+            log.add(ReplayStep { seed, message }, stepped.snapshot.is_some());
         }
         self.timings.protect += if takes_update { seconds } else { 0.0 };
         self.timings.open = seconds;

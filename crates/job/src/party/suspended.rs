@@ -14,7 +14,7 @@ use super::left::Untold;
 use super::machine::check_update;
 use super::metrics::Metrics;
 use super::participation::Participation;
-use super::past::PastStep;
+use super::replay_log::ReplayStep;
 use super::result::{Clipped, Timings};
 use super::state::Live;
 use crate::connection::{Receiving, Standing};
@@ -225,20 +225,20 @@ impl RoundUnderWay {
     /// The round that a party is in, where its update may count already or not; none where its machine could not be brought
     /// back to where it is.
     pub fn of(active: &Participation, may_count: bool, ctx: &Context) -> Option<Self> {
-        let past = active.past.as_ref()?;
-        let step = |step: &PastStep| KeptStep {
+        let log = active.log.as_ref()?;
+        let step = |step: &ReplayStep| KeptStep {
             seed: step.seed.to_vec(),
             message: step.message.as_ref().map(|message| message.to_vec()),
         };
-        let mut start = past.start.clone();
+        let mut start = log.start.clone();
         let members = active.round.roster().members().iter();
         start.certificates = members
             .map(|member| member.certificate.clone().into())
             .collect();
         Some(Self {
             start: Some(start),
-            from_snapshot: past.from_snapshot,
-            steps: past.steps.iter().map(step).collect(),
+            from_snapshot: log.from_snapshot,
+            steps: log.steps.iter().map(step).collect(),
             held: None,
             update: None,
             clipped: active.clipped,
@@ -251,10 +251,10 @@ impl RoundUnderWay {
     }
 
     /// What the machine was given; none where a seed is damaged.
-    pub fn steps(&mut self) -> Option<Vec<PastStep>> {
+    pub fn steps(&mut self) -> Option<Vec<ReplayStep>> {
         let step = |step: KeptStep| {
             let seed = Zeroizing::new(step.seed);
-            Some(PastStep {
+            Some(ReplayStep {
                 seed: Zeroizing::new(seed.as_slice().try_into().ok()?),
                 message: step.message.map(Into::into),
             })

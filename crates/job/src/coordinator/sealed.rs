@@ -8,8 +8,8 @@ use blindsum_protocol::RoundKind;
 use bytes::Bytes;
 use tracing::{debug, info, warn};
 
+use super::api::Say;
 use super::context::Context;
-use super::face::Say;
 use super::members::Members;
 use super::offered::{Joining, ReadyParty};
 use crate::chunks::{Assembly, Pushed};
