@@ -111,7 +111,7 @@ impl Arrival {
             member.link.frame(state.job_done().into());
         }
         let is_called = state.calls.is_called(name);
-        if let Some(joining) = state.phase.joining_mut().filter(|_| is_called) {
+        if let Some(joining) = state.phase.offered_mut().filter(|_| is_called) {
             if hello.round != joining.number {
                 joining.forget(name);
             }
@@ -158,7 +158,7 @@ impl Arrival {
             let reason = "the round began without this party: it was not known to be ready";
             return state.members.tell_dropped(hello.round, name, reason);
         }
-        let joining = state.phase.joining().map(|joining| joining.number);
+        let joining = state.phase.offered().map(|joining| joining.number);
         if hello.round != 0
             && Some(hello.round) != joining
             // guard: results-for-those-that-come-back
@@ -183,7 +183,7 @@ impl Arrival {
     /// A party connects while nonces are opened; true where it needs no more words about a round.
     fn resume_opening(&self, state: &mut State) -> bool {
         let (name, round) = (&self.name, self.hello.round);
-        let Some(opening) = state.phase.opening_mut() else {
+        let Some(opening) = state.phase.fixed_mut() else {
             return false;
         };
         let is_now = opening.number == round;

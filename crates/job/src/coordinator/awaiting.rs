@@ -43,7 +43,7 @@ impl Coordinator {
         loop {
             let now = self.state.context.now();
             let (Some(joining), Some(call)) =
-                (self.state.phase.joining(), &mut self.state.calls.call)
+                (self.state.phase.offered(), &mut self.state.calls.call)
             else {
                 return Ok(());
             };
@@ -90,7 +90,7 @@ impl Coordinator {
 fn waits_until(state: &State, deadline: Time, grace: Duration) -> Result<Option<Time>, Halt> {
     let (context, now) = (&state.context, state.context.now());
     let (least, most) = (context.least_roster(), context.spec().parties as usize);
-    let Some(joining) = state.phase.joining() else {
+    let Some(joining) = state.phase.offered() else {
         return Ok(None);
     };
     // Where there are not enough without them, those that should sit out take part.
@@ -166,7 +166,7 @@ fn joining_event(state: &mut State, number: u64, event: Event) {
             frame: Frame::RoundRefused(refusal),
         } if refusal.round == number => {
             let reason = foreign(&refusal.reason);
-            if let Some(joining) = state.phase.joining_mut() {
+            if let Some(joining) = state.phase.offered_mut() {
                 // guard: a-refusal-is-one-line
                 if joining.refuses(&name, reason.clone()) {
                     warn!(job = %state.context.name, round = number, party = %name, %reason, "round refused");
@@ -206,7 +206,7 @@ fn becomes_ready(state: &mut State, name: Arc<str>, ready: pb::Ready) {
     }
     state.bans.conduct.is_ready(&name);
     state.calls.ready(&name);
-    if let Some(joining) = state.phase.joining_mut() {
+    if let Some(joining) = state.phase.offered_mut() {
         joining.ready(ReadyParty {
             name,
             nonce,
@@ -214,6 +214,6 @@ fn becomes_ready(state: &mut State, name: Arc<str>, ready: pb::Ready) {
             lacks_model: ready.lacks_model,
         });
     }
-    (state.models.sealed).ask(&state.context, &state.members, state.phase.joining());
+    (state.models.sealed).ask(&state.context, &state.members, state.phase.offered());
     state.context.news();
 }

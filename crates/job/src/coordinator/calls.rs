@@ -10,7 +10,7 @@ use blindsum_protocol::Tag;
 use super::Halt;
 use super::lost::Lost;
 use super::members::Members;
-use super::offered::Joining;
+use super::offered::Offered;
 use crate::calls::{Call, CallEnd, CallId, CallLost, CallSum};
 use crate::machine::Time;
 use crate::report::RoundReport;
@@ -280,7 +280,7 @@ impl UnderWay {
     /// lost.
     pub fn awaited(
         &mut self,
-        joining: &Joining,
+        joining: &Offered,
         now: Time,
         grace: Duration,
     ) -> (Vec<Arc<str>>, Option<Time>) {

@@ -14,7 +14,7 @@ use crate::machine::Time;
 use crate::pb;
 
 /// A roster that is fixed.
-pub(crate) struct Opening {
+pub(crate) struct Fixed {
     pub number: u64,
     /// What its members are told, with the certificates of all.
     fixed: pb::RosterFixed,
@@ -32,7 +32,7 @@ struct Opener {
     lost: Option<Lost>,
 }
 
-impl Opening {
+impl Fixed {
     /// The members of this roster have commitments where others have nonces.
     pub fn new(
         number: u64,

@@ -16,7 +16,7 @@ impl Coordinator {
     async fn next_input(&mut self, deadline: Option<Time>) -> Result<Option<Input>, Halt> {
         loop {
             let look = Some(self.state.heed_list());
-            let joining = self.state.phase.joining();
+            let joining = self.state.phase.offered();
             let sealed = &mut self.state.models.sealed;
             let sealer = sealed.heed_sealer(&self.state.context, &self.state.members, joining);
             let progress = self.state.publish_progress();

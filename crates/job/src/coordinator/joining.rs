@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Fault, Round, RoundKind};
 use tracing::info;
 
-use super::offered::Joining;
+use super::offered::Offered;
 use super::phase::Phase;
 use super::selecting::{certify, choose_kind, openable, wanted};
 use super::{Coordinator, Halt};
@@ -15,7 +15,7 @@ impl Coordinator {
     /// Offers the next round and collects its roster.
     pub(super) async fn join(&mut self, report: &mut RoundReport) -> Result<Arc<Round>, Halt> {
         let number = report.number;
-        self.state.phase = Phase::Offered(Joining::new(number));
+        self.state.phase = Phase::Offered(Offered::new(number));
         self.state.models.sealed.round_offered();
         self.state.calls.offered(number);
         for (_, member) in self.state.invited() {

@@ -31,7 +31,7 @@ impl State {
         self.members.leave(link, now, returns);
         self.phase.lost(name, now);
         self.forget_source(name);
-        if self.phase.joining().is_some() {
+        if self.phase.offered().is_some() {
             self.calls.left(name, now);
         }
         self.context.news();
@@ -56,7 +56,7 @@ impl State {
 
     /// A party has gone, or has another connection: what it was asked for, or asked for, ended with the old one.
     pub(super) fn forget_source(&mut self, name: &Arc<str>) {
-        let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
+        let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
         if sealed.forget(name) {
             sealed.ask(&self.context, &self.members, joining);
         }
@@ -71,7 +71,7 @@ impl State {
 
     /// The round under way does not wait for a party any more.
     pub(super) fn give_up(&mut self, name: &str, lost: Lost) {
-        if self.phase.joining().is_some() {
+        if self.phase.offered().is_some() {
             let reason = self.members.departed.reason(name, lost.reason());
             self.calls.gave_up(name, lost, reason);
         }
@@ -167,7 +167,7 @@ impl State {
             reason => format!("the host reports that it has failed: {reason}"),
         };
         call.out.insert(name.clone(), reason.clone());
-        if let Some(joining) = self.phase.joining_mut() {
+        if let Some(joining) = self.phase.offered_mut() {
             joining.forget(name);
             let round = joining.number;
             self.members.tell_dropped(round, name, &reason);

@@ -23,7 +23,7 @@ impl State {
             }
             Frame::ModelChunk(chunk) => self.model_sealed(name, chunk),
             Frame::ModelRefused(refused) => {
-                let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
+                let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
                 let version = refused.version;
                 sealed.refused(&self.context, &self.members, joining, name, version)
             }
@@ -31,7 +31,7 @@ impl State {
         };
         if let Err(reason) = taken {
             self.refuse(name, &reason);
-            let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
+            let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
             sealed.ask(&self.context, &self.members, joining);
         }
     }
@@ -54,7 +54,7 @@ impl State {
         }
         member.model_sent = Some(version);
         if current.is_hidden() {
-            let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
+            let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
             sealed.want(&self.context, &self.members, joining, name);
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl State {
     pub(super) fn model_sealed(&mut self, name: &str, chunk: pb::ModelChunk) -> Result<(), String> {
         let dim = self.models.current.name().dim;
         let limit = sealed_len(model_len(self.context.job(), dim));
-        let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
+        let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
         for name in sealed.piece(&self.context, limit, name, chunk)? {
             sealed.want(&self.context, &self.members, joining, &name);
         }

@@ -11,7 +11,7 @@ use tracing::{debug, info, warn};
 use super::api::Say;
 use super::context::Context;
 use super::members::Members;
-use super::offered::{Joining, ReadyParty};
+use super::offered::{Offered, ReadyParty};
 use crate::chunks::{Assembly, Pushed};
 use crate::foreign;
 use crate::machine::Time;
@@ -194,7 +194,7 @@ impl SealedModel {
         &mut self,
         context: &Context,
         members: &Members,
-        joining: Option<&Joining>,
+        joining: Option<&Offered>,
         name: &Arc<str>,
     ) {
         let kept = self.kept.clone();
@@ -222,7 +222,7 @@ impl SealedModel {
         &mut self,
         context: &Context,
         members: &Members,
-        joining: Option<&Joining>,
+        joining: Option<&Offered>,
         name: &Arc<str>,
         version: u64,
     ) -> Result<(), String> {
@@ -251,7 +251,7 @@ impl SealedModel {
     }
 
     /// Asks a party that has the model for it, if another party waits.
-    pub fn ask(&mut self, context: &Context, members: &Members, joining: Option<&Joining>) {
+    pub fn ask(&mut self, context: &Context, members: &Members, joining: Option<&Offered>) {
         // Whoever is ready and holds the key has the model.
         let holders = joining.into_iter().flat_map(|joining| joining.holders());
         let able = |name: &&Arc<str>| members.has(name) && self.is_useful(name);
@@ -282,7 +282,7 @@ impl SealedModel {
         &mut self,
         context: &Context,
         members: &Members,
-        joining: Option<&Joining>,
+        joining: Option<&Offered>,
     ) -> Option<Time> {
         let now = context.now();
         // guard: pieces-of-a-model-in-time

@@ -76,7 +76,7 @@ fn warned(state: &State) -> String {
 /// job has ended.
 fn blocked(state: &State) -> String {
     let enough = state.members.len() >= state.context.least_roster();
-    let is_offered = state.phase.joining().is_some() && enough;
+    let is_offered = state.phase.offered().is_some() && enough;
     match state.phase.state() == JobState::Running
         && state.operator.held().is_empty()
         && !is_offered
