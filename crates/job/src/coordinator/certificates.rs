@@ -21,7 +21,7 @@ pub(super) const LIST_LOOK: Duration = Duration::from_secs(2);
 const WARNED_AHEAD: UnixSeconds = 7 * 86_400;
 
 /// Whether parties can be certified, and what the operator must do about it.
-pub(super) struct Certificates {
+pub(super) struct CertificateWatch {
     /// What the operator must do soon; empty where that is nothing.
     warning: String,
     /// Whose certificates are not in their time, where no round begins because of that.
@@ -30,7 +30,7 @@ pub(super) struct Certificates {
     next_look: Time,
 }
 
-impl Certificates {
+impl CertificateWatch {
     /// Nothing was looked at yet.
     pub fn new(now: Time) -> Self {
         Self {

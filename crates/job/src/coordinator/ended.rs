@@ -14,7 +14,7 @@ use super::beginning::Beginnings;
 use super::context::Context;
 use super::members::Members;
 use super::owed::Owed;
-use super::running::{Running, Standing};
+use super::running::{AtEnd, Running};
 use crate::machine::Time;
 use crate::pb;
 use crate::report::RoundState;
@@ -141,17 +141,17 @@ impl Ended {
         for (party, name) in (0..).map(PartyId).zip(running.names()) {
             let counts = ended.ending.survivors.contains_key(name);
             match running.standing(party) {
-                Standing::In(missed) if addressed.contains(&party) => {
+                AtEnd::In(missed) if addressed.contains(&party) => {
                     ended.keep(name, missed);
                     now.push(name);
                 }
-                Standing::In(_) => {
+                AtEnd::In(_) => {
                     let reason = "left out by the protocol".to_owned();
                     out.push((name.clone(), counts, reason));
                 }
                 // It wants to hear nothing.
-                Standing::Out => drop(ended.settle(name)),
-                Standing::Late { reason, missed } => {
+                AtEnd::Out => drop(ended.settle(name)),
+                AtEnd::Late { reason, missed } => {
                     let latest = missed.stages().map(|(_, latest)| latest);
                     // guard: lost-in-the-last-stage
                     match latest.and_then(|latest| latest.checked_add(1)) >= Some(stage) && counts {

@@ -94,7 +94,7 @@ pub use board::Counted;
 use context::Context;
 pub use departed::departure;
 use operator::Operator;
-pub use operator::Standing;
+pub use operator::Ordered;
 use rounds::Rounds;
 pub use servers::KEY_SERVICE;
 pub use shared::Shared;

@@ -47,7 +47,7 @@ pub(crate) struct Running {
 }
 
 /// How a party stands at the end of a round.
-pub(super) enum Standing<'a> {
+pub(super) enum AtEnd<'a> {
     /// It has answered all it was asked. Where it was asked nothing it may have missed messages.
     In(&'a Owed),
     /// It was told that the round goes on without it.
@@ -261,16 +261,16 @@ impl Running {
     }
 
     /// How a party stands at the end.
-    pub fn standing(&self, party: PartyId) -> Standing<'_> {
+    pub fn standing(&self, party: PartyId) -> AtEnd<'_> {
         let Some(place) = self.places.get(party.rank()) else {
-            return Standing::Out;
+            return AtEnd::Out;
         };
         match &place.gone {
-            None => Standing::In(&place.owed),
-            Some(Gone { told: true, .. }) => Standing::Out,
+            None => AtEnd::In(&place.owed),
+            Some(Gone { told: true, .. }) => AtEnd::Out,
             Some(Gone { reason, .. }) => {
                 let missed = &place.owed;
-                Standing::Late { reason, missed }
+                AtEnd::Late { reason, missed }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::bans::Bans;
 use super::bounds::Bounds;
 use super::calls::Calls;
-use super::certificates::Certificates;
+use super::certificates::CertificateWatch;
 use super::context::Context;
 use super::delivery::Delivery;
 use super::ended::Ended;
@@ -38,7 +38,7 @@ pub(super) struct State {
     pub opened: Opened,
     /// When the job gives up, unless a round begins.
     pub patience: Time,
-    pub certificates: Certificates,
+    pub certificates: CertificateWatch,
     pub bounds: Bounds,
 }
 
@@ -59,7 +59,7 @@ impl State {
             rounds,
             operator,
             patience: now,
-            certificates: Certificates::new(now),
+            certificates: CertificateWatch::new(now),
             bounds: Bounds::default(),
             context,
         }
