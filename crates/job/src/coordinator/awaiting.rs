@@ -56,18 +56,20 @@ impl Coordinator {
                 return Err(Halt::Aborted(reason));
             }
             let (join_until, within) = (call.join_until, call.join_within);
-            let has_needed = self.state.members.has_needed(self.state.context.job());
+            let has_needed = self.state.connections.has_needed(self.state.context.job());
             if awaited.is_empty() && has_needed {
                 return Ok(());
             }
             if now >= join_until {
                 if !has_needed {
                     return Err(Halt::Aborted(
-                        self.state.members.lacks_needed(self.state.context.job()),
+                        self.state
+                            .connections
+                            .lacks_needed(self.state.context.job()),
                     ));
                 }
                 for name in awaited {
-                    let what = match self.state.members.has(&name) {
+                    let what = match self.state.connections.has(&name) {
                         true => "was not ready",
                         false => "did not come",
                     };
@@ -106,28 +108,28 @@ fn waits_until(state: &State, deadline: Time, grace: Duration) -> Result<Option<
     // Nothing begins without the other servers and the root, which may have gone since the round was offered.
     let root = context.spec().root();
     let has_needed =
-        state.members.has_needed(context.job()) && root.is_none_or(|root| joining.has(root));
+        state.connections.has_needed(context.job()) && root.is_none_or(|root| joining.has(root));
     // A choice is one of all that are here.
     let is_full = ready >= most && context.settings().choice == Choice::First;
     if has_needed && (is_full || (ready >= least && now >= deadline)) {
         return Ok(None);
     }
     let refused = joining.refused().count();
-    if refused > 0 && state.members.len() - refused < least && now >= deadline {
+    if refused > 0 && state.connections.len() - refused < least && now >= deadline {
         let reasons = joining.refusals();
         return Err(Halt::Aborted(format!("refused by parties: {reasons}")));
     }
     if now >= state.patience {
         return Err(match ready < least || has_needed {
             true => out_of_patience(state, "ready", ready),
-            false => Halt::Ended(state.members.lacks_needed(context.job())),
+            false => Halt::Ended(state.connections.lacks_needed(context.job())),
         });
     }
     // Once parties have met, whoever is there is whom to wait for; somebody who has just
     // gone gets the time to come back, and after a restart everybody does.
     let settled = match state.rounds.done_here {
-        0 => state.members.changed() + COMING_BACK,
-        _ => state.members.changed() + grace,
+        0 => state.connections.changed() + COMING_BACK,
+        _ => state.connections.changed() + grace,
     };
     // Who waits for a model that nobody can seal who is ready cannot become ready, once everybody else is; but
     // for who has just refused one, whose word that it is ready without is on its way.
@@ -136,10 +138,10 @@ fn waits_until(state: &State, deadline: Time, grace: Duration) -> Result<Option<
     let away = |name: &&Arc<str>| {
         joining.is_open(name) && (state.bans.conduct.is_slow(name) || in_vain(name))
     };
-    let away = state.members.names().filter(away).count();
+    let away = state.connections.names().filter(away).count();
     // Those with which rounds were lost are in where it takes them, and nobody else is here to be waited for.
     let enough = ready >= least || all - out + lossy >= least;
-    let everybody = enough && all + refused + away == state.members.len();
+    let everybody = enough && all + refused + away == state.connections.len();
     // guard: campaign-no-waiting-for-the-absent
     let complete = everybody && state.rounds.met;
     if has_needed && complete && now >= settled {
@@ -202,7 +204,7 @@ fn becomes_ready(state: &mut State, name: Arc<str>, ready: pb::Ready) {
             _ => "it is ready for another tag than that of the round",
         };
         state.calls.without(&name, reason);
-        return state.members.tell_dropped(ready.round, &name, reason);
+        return state.connections.tell_dropped(ready.round, &name, reason);
     }
     state.bans.conduct.is_ready(&name);
     state.calls.ready(&name);
@@ -214,6 +216,6 @@ fn becomes_ready(state: &mut State, name: Arc<str>, ready: pb::Ready) {
             lacks_model: ready.lacks_model,
         });
     }
-    (state.models.sealed).ask(&state.context, &state.members, state.phase.offered());
+    (state.models.sealed).ask(&state.context, &state.connections, state.phase.offered());
     state.context.news();
 }

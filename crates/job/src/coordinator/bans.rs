@@ -6,8 +6,8 @@ use tracing::warn;
 
 use super::api::Parts;
 use super::conduct::Conduct;
+use super::connections::Connections;
 use super::context::Context;
-use super::members::Members;
 use super::offered::ReadyParty;
 
 /// Why a party that is ready sits a round out, by the order in which they are in all the same where too few are left.
@@ -117,7 +117,7 @@ impl Bans {
 
     /// Whether there are parties enough for the next round without those with which the latest one was lost, and without
     /// liars. Those with which earlier ones were lost are asked again if there are not enough others.
-    pub fn has_enough_others(&mut self, members: &Members, enough: usize) -> bool {
+    pub fn has_enough_others(&mut self, members: &Connections, enough: usize) -> bool {
         let next = self.conduct.begun.saturating_add(1);
         self.conduct.choose(next);
         let takes_part = |name: &&Arc<str>| {

@@ -8,8 +8,8 @@ use blindsum_encode::Reals;
 use blindsum_protocol::Tag;
 
 use super::Halt;
+use super::connections::Connections;
 use super::lost::Lost;
-use super::members::Members;
 use super::offered::Offered;
 use crate::calls::{Call, CallEnd, CallId, CallLost, CallSum};
 use crate::machine::Time;
@@ -311,7 +311,7 @@ impl UnderWay {
     pub fn lost_at(
         &self,
         now: Time,
-        members: &Members,
+        members: &Connections,
         awaited: &[String],
     ) -> BTreeMap<String, String> {
         let mut lost = self.lost();

@@ -8,8 +8,8 @@ use blindsum_crypto::certificate::CertificateError;
 use tracing::{error, info, warn};
 
 use super::api::Peer;
+use super::connections::Connections;
 use super::context::Context;
-use super::members::Members;
 use super::times::OutOfTime;
 use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
@@ -91,7 +91,7 @@ impl CertificateWatch {
     }
 
     /// Compares the times of certificates with the clock, and tells the operator where that is news.
-    pub fn look_at_times(&mut self, context: &Context, members: &Members) {
+    pub fn look_at_times(&mut self, context: &Context, members: &Connections) {
         let (found, before) = (OutOfTime::find(context, members), &self.out_of_time);
         let is_news = match (&found, before) {
             (Some(found), Some(before)) => !found.is_like(before),

@@ -11,8 +11,8 @@ use tracing::warn;
 use super::Halt;
 use super::api::{Content, Say};
 use super::beginning::Beginnings;
+use super::connections::Connections;
 use super::context::Context;
-use super::members::Members;
 use super::owed::Owed;
 use super::running::{AtEnd, Running};
 use crate::machine::Time;
@@ -125,7 +125,7 @@ impl Ended {
     pub fn tell_end(
         &mut self,
         context: &Context,
-        members: &Members,
+        members: &Connections,
         running: &Running,
         ending: Ending,
         addressed: &BTreeSet<PartyId>,
@@ -180,7 +180,7 @@ impl Ended {
     fn tell_out(
         &mut self,
         context: &Context,
-        members: &Members,
+        members: &Connections,
         round: u64,
         (name, counts): (&str, bool),
         reason: &str,
@@ -205,7 +205,7 @@ impl Ended {
     pub fn send_end(
         &mut self,
         context: &Context,
-        members: &mut Members,
+        members: &mut Connections,
         name: &str,
         (round, answered): (u64, u32),
     ) -> Option<Told> {
@@ -244,7 +244,7 @@ impl Ended {
     }
 
     /// How a round ended that is not the latest one, for a party that was in it.
-    pub async fn send_past(context: &Context, members: &Members, name: &str, round: u64) {
+    pub async fn send_past(context: &Context, members: &Connections, name: &str, round: u64) {
         let report = context
             .stored(move |store, job| store.round(job, round))
             .await;

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use tracing::{info, warn};
 
 use super::Halt;
+use super::connections::Connections;
 use super::context::Context;
-use super::members::Members;
 use crate::chunks::{Assembly, Pushed};
 use crate::machine::Time;
 use crate::store::Store;
@@ -77,7 +77,7 @@ impl FirstModel {
     }
 
     /// The connected party that is asked for the first model next: the one that failed least often, the first by name.
-    pub fn next_giver(&self, members: &Members) -> Option<Arc<str>> {
+    pub fn next_giver(&self, members: &Connections) -> Option<Arc<str>> {
         let barred =
             // guard: nobody-is-asked-twice-over-a-connection
             |name: &Arc<str>| self.barred.contains(name) || self.asked_here.contains(name);
@@ -105,7 +105,7 @@ impl FirstModel {
     pub fn ask(
         &mut self,
         context: &Context,
-        members: &Members,
+        members: &Connections,
         name: Arc<str>,
         input_deadline: f64,
     ) {

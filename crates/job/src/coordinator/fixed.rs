@@ -8,8 +8,8 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_protocol::{Job, RoundParameters, nonce_commitment};
 
 use super::beginning::Beginnings;
+use super::connections::Connections;
 use super::lost::{Lost, LostBy};
-use super::members::Members;
 use crate::machine::Time;
 use crate::pb;
 
@@ -124,7 +124,7 @@ impl Fixed {
     }
 
     /// Tells a member that the roster is fixed, now or once it is back.
-    pub fn send(&mut self, members: &mut Members, name: &str, now: Time) {
+    pub fn send(&mut self, members: &mut Connections, name: &str, now: Time) {
         let Some(member) = members.get_mut(name) else {
             return self.lost(name, now);
         };

@@ -18,7 +18,7 @@ impl Coordinator {
             let look = Some(self.state.heed_list());
             let joining = self.state.phase.offered();
             let sealed = &mut self.state.models.sealed;
-            let sealer = sealed.heed_sealer(&self.state.context, &self.state.members, joining);
+            let sealer = sealed.heed_sealer(&self.state.context, &self.state.connections, joining);
             let progress = self.state.publish_progress();
             let (drained, called) = (self.state.operator.drained_by(), self.state.calls.until());
             let times = [deadline, progress, look, sealer, drained, called];

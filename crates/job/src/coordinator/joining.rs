@@ -22,7 +22,7 @@ impl Coordinator {
             let offer = self.state.models.offer(number, self.state.calls.tag());
             member.link.frame(offer.into());
         }
-        info!(job = %self.state.context.name, round = number, connected = self.state.members.len(), "round offered");
+        info!(job = %self.state.context.name, round = number, connected = self.state.connections.len(), "round offered");
         self.state.publish(Some(report.clone()));
         let collected = loop {
             let collected = match self.state.calls.is_hosted {

@@ -3,7 +3,7 @@
 //! [`CoordinatorMachine`] is its interface: the program that drives it hands in what has come ([`Input`]) and carries out what
 //! it asks for ([`Effect`]). Behind it are three layers, and none knows those above it.
 //!
-//! * Objects that own their fields: `context` (job, clock, store), `members` (who is connected), `presence` (which process
+//! * Objects that own their fields: `context` (job, clock, store), `connections` (who is connected), `presence` (which process
 //!   speaks for a name), `certificates`, `bans` (who sits out), `rounds` (numbers and metric), `models`, with `first` and
 //!   `sealed`, `calls` of a host, `ended` (results that are still told), `released` (results that were opened), `operator`
 //!   (orders), `trouble` (rounds without a result), and `phase`, in which `offered`, `fixed` and `running` are a round's steps.
@@ -26,6 +26,7 @@ mod choosing;
 mod collecting;
 mod concluding;
 mod conduct;
+mod connections;
 mod context;
 mod counting;
 mod delivery;
@@ -44,7 +45,6 @@ mod joining;
 mod leaving;
 mod link;
 mod lost;
-mod members;
 mod models;
 mod nonces;
 mod offered;
@@ -228,7 +228,7 @@ enum Halt {
     Stop,
     /// The round gave no result.
     Aborted(String),
-    /// Members have ended the round without having lied: the next round does without them, where enough others are there.
+    /// Connections have ended the round without having lied: the next round does without them, where enough others are there.
     Missed { whom: String, reason: String },
     /// The round gave no result because of something that will pass, as a server that was started again: no round counts
     /// as failed, and the job waits for whom or what is named.

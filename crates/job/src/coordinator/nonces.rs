@@ -9,7 +9,7 @@ use super::state::State;
 /// Tells a member that the roster is fixed, now or once it is back.
 pub(super) fn send_fixed(state: &mut State, name: &str) {
     if let Some(opening) = state.phase.fixed_mut() {
-        opening.send(&mut state.members, name, state.context.now());
+        opening.send(&mut state.connections, name, state.context.now());
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn too_late(state: &mut State, seconds: f64) -> Result<(), Halt> {
         .into_iter()
         .flat_map(Fixed::missing)
         .cloned();
-    let (here, lost): (Vec<_>, Vec<_>) = missing.partition(|name| state.members.has(name));
+    let (here, lost): (Vec<_>, Vec<_>) = missing.partition(|name| state.connections.has(name));
     let said_nothing = format!("said nothing within {seconds} s");
     for name in &lost {
         will_not_open(state, name, "its connection was lost".into());

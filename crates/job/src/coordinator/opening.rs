@@ -73,7 +73,7 @@ impl Coordinator {
             let lost = lost.map(|(until, name, reason)| (until, name.clone(), reason));
             let until = match lost {
                 Some((until, name, reason)) if until <= now => {
-                    let reason = self.state.members.departed.reason(&name, reason);
+                    let reason = self.state.connections.departed.reason(&name, reason);
                     will_not_open(&mut self.state, &name, reason);
                     continue;
                 }

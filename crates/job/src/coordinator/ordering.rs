@@ -64,7 +64,7 @@ impl State {
         self.operator = after;
         let held = self.operator.held();
         if held != before {
-            self.members.tell_held(&held);
+            self.connections.tell_held(&held);
         }
         if matches!(order.command, Command::Extend(_)) && is_early {
             self.rounds.count_anew();
@@ -100,7 +100,7 @@ impl State {
 /// Whether a party of this name is here, or was lately.
 fn knows(state: &State, party: &str) -> bool {
     let latest = &state.context.board.status().round;
-    state.members.knows(party)
+    state.connections.knows(party)
         || latest
             .as_ref()
             .is_some_and(|round| round.parties.iter().any(|name| name == party))

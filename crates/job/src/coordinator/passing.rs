@@ -25,21 +25,21 @@ impl State {
             Frame::ModelRefused(refused) => {
                 let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
                 let version = refused.version;
-                sealed.refused(&self.context, &self.members, joining, name, version)
+                sealed.refused(&self.context, &self.connections, joining, name, version)
             }
             _ => Ok(()),
         };
         if let Err(reason) = taken {
             self.refuse(name, &reason);
             let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
-            sealed.ask(&self.context, &self.members, joining);
+            sealed.ask(&self.context, &self.connections, joining);
         }
     }
 
     /// Sends the current model, once a connection and version.
     pub(super) fn send_model(&mut self, name: &Arc<str>, version: u64) -> Result<(), String> {
         let current = &self.models.current;
-        let Some(member) = self.members.get_mut(name) else {
+        let Some(member) = self.connections.get_mut(name) else {
             return Ok(());
         };
         if version != current.version() || current.is_awaited() {
@@ -55,7 +55,7 @@ impl State {
         member.model_sent = Some(version);
         if current.is_hidden() {
             let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
-            sealed.want(&self.context, &self.members, joining, name);
+            sealed.want(&self.context, &self.connections, joining, name);
             return Ok(());
         }
         let values = self.models.bytes.clone();
@@ -70,7 +70,7 @@ impl State {
         let limit = sealed_len(model_len(self.context.job(), dim));
         let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
         for name in sealed.piece(&self.context, limit, name, chunk)? {
-            sealed.want(&self.context, &self.members, joining, &name);
+            sealed.want(&self.context, &self.connections, joining, &name);
         }
         Ok(())
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::calls::Calls;
+use super::connections::Connections;
 use super::fixed::Fixed;
 use super::lost::Lost;
-use super::members::Members;
 use super::offered::Offered;
 use super::running::Running;
 use crate::machine::Time;
@@ -122,7 +122,7 @@ impl Phase {
     }
 
     /// Who is waited for.
-    pub fn waiting_for(&self, members: &Members, calls: &Calls) -> Vec<String> {
+    pub fn waiting_for(&self, members: &Connections, calls: &Calls) -> Vec<String> {
         let named = |name: &Arc<str>| name.to_string();
         match self {
             Self::Gathering | Self::Finished(_) => Vec::new(),

@@ -36,7 +36,7 @@ impl Coordinator {
             .await?;
         // guard: sentences-in-rounds-begun-here
         self.state.bans.conduct.begin();
-        self.state.members.forget_lost();
+        self.state.connections.forget_lost();
         let number = report.number;
         let result = match self.join(&mut report).await {
             Ok(round) => {
@@ -220,7 +220,7 @@ fn start_round(state: &mut State, round: Arc<Round>, mut report: RoundReport) {
             .took_part(&names.iter().cloned().collect());
     }
     for name in &names {
-        state.members.settle(name, None);
+        state.connections.settle(name, None);
     }
     let running = Running::new(
         round.clone(),
@@ -391,7 +391,7 @@ fn why_lost(state: &State, seat: Seat, reason: &str) -> String {
         (Seat::Party(party), Some(running)) => {
             let name = running.name(party);
             let reported = state.calls.why_out(name);
-            reported.unwrap_or_else(|| state.members.departed.reason(name, reason))
+            reported.unwrap_or_else(|| state.connections.departed.reason(name, reason))
         }
         _ => reason.into(),
     }

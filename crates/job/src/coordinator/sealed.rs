@@ -9,8 +9,8 @@ use bytes::Bytes;
 use tracing::{debug, info, warn};
 
 use super::api::Say;
+use super::connections::Connections;
 use super::context::Context;
-use super::members::Members;
 use super::offered::{Offered, ReadyParty};
 use crate::chunks::{Assembly, Pushed};
 use crate::foreign;
@@ -193,7 +193,7 @@ impl SealedModel {
     pub fn want(
         &mut self,
         context: &Context,
-        members: &Members,
+        members: &Connections,
         joining: Option<&Offered>,
         name: &Arc<str>,
     ) {
@@ -221,7 +221,7 @@ impl SealedModel {
     pub fn refused(
         &mut self,
         context: &Context,
-        members: &Members,
+        members: &Connections,
         joining: Option<&Offered>,
         name: &Arc<str>,
         version: u64,
@@ -251,7 +251,7 @@ impl SealedModel {
     }
 
     /// Asks a party that has the model for it, if another party waits.
-    pub fn ask(&mut self, context: &Context, members: &Members, joining: Option<&Offered>) {
+    pub fn ask(&mut self, context: &Context, members: &Connections, joining: Option<&Offered>) {
         // Whoever is ready and holds the key has the model.
         let holders = joining.into_iter().flat_map(|joining| joining.holders());
         let able = |name: &&Arc<str>| members.has(name) && self.is_useful(name);
@@ -281,7 +281,7 @@ impl SealedModel {
     pub fn heed_sealer(
         &mut self,
         context: &Context,
-        members: &Members,
+        members: &Connections,
         joining: Option<&Offered>,
     ) -> Option<Time> {
         let now = context.now();

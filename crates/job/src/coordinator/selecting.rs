@@ -17,7 +17,7 @@ pub(super) fn wanted(state: &mut State, number: u64, offered: Phase) -> Vec<Read
         return Vec::new();
     };
     let version = state.models.current.version();
-    let members = state.members.iter();
+    let members = state.connections.iter();
     let late = members.filter(|(name, _)| joining.is_open(name) && state.calls.is_called(name));
     for (name, member) in late {
         (state.bans.conduct).was_late(name, member.model_sent == Some(version));
@@ -90,7 +90,7 @@ pub(super) fn certify(
         .into_iter()
         .chain(others)
         .filter_map(|ReadyParty { name, nonce, .. }| {
-            let member = state.members.get(&name)?;
+            let member = state.connections.get(&name)?;
             let place = state.context.job().place_of(&name, &member.location);
             let member = Member {
                 name: name.to_string(),
@@ -130,7 +130,7 @@ pub(super) fn certify(
         if let RosterError::Certificate { error, .. } = &error
             && error.is_of_time()
         {
-            (state.certificates).look_at_times(&state.context, &state.members);
+            (state.certificates).look_at_times(&state.context, &state.connections);
         }
         warn!(job = %state.context.name, round, party = %culprit, %error, "left out of the roster");
         state.leave_out(round, &culprit, &error.to_string());

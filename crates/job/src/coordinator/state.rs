@@ -6,10 +6,10 @@ use super::bans::Bans;
 use super::bounds::Bounds;
 use super::calls::Calls;
 use super::certificates::CertificateWatch;
+use super::connections::{Connected, Connections};
 use super::context::Context;
 use super::delivery::Delivery;
 use super::ended::Ended;
-use super::members::{Member, Members};
 use super::models::Models;
 use super::operator::Operator;
 use super::phase::Phase;
@@ -23,7 +23,7 @@ use crate::store::StoredJob;
 pub(super) struct State {
     pub context: Context,
     pub models: Models,
-    pub members: Members,
+    pub connections: Connections,
     pub phase: Phase,
     /// The latest rounds that count, for parties that have not heard their end.
     pub ended: Ended,
@@ -52,7 +52,7 @@ impl State {
             calls: Calls::new(context.parts.hosted),
             trouble: Trouble::default(),
             models: Models::stored(stored.model, stored.model_from),
-            members: Members::new(now),
+            connections: Connections::new(now),
             phase: Phase::Gathering,
             // guard: campaign-results-are-kept, stored-results-are-told
             ended: Ended::stored(stored.ending),
@@ -66,14 +66,14 @@ impl State {
     }
 
     /// The connected parties that the round is for, where a host has called some.
-    pub fn invited(&self) -> impl Iterator<Item = (&Arc<str>, &Member)> {
-        let members = self.members.iter();
+    pub fn invited(&self) -> impl Iterator<Item = (&Arc<str>, &Connected)> {
+        let members = self.connections.iter();
         members.filter(|(name, _)| self.calls.is_called(name))
     }
 
     /// The round under way, and the connections of those who are in it.
     pub(super) fn delivery(&mut self) -> Option<Delivery<'_>> {
-        let (context, members) = (&self.context, &mut self.members);
+        let (context, members) = (&self.context, &mut self.connections);
         let running = self.phase.running_mut()?;
         Some(Delivery {
             context,

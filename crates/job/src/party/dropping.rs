@@ -4,15 +4,15 @@ use blindsum_protocol::RoundKind;
 use tracing::{info, warn};
 
 use super::exchange::Told;
+use super::job_party::JobParty;
 use super::left::{Left, Untold, Verdict, may_count_still, reason_of, shown};
-use super::member::Member;
 use super::participation::Participation;
 use super::states::State;
 use super::wish::Passed;
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, foreign};
 
-impl Member {
+impl JobParty {
     /// Leaves the round, or the job, where the party cannot go on.
     pub(super) async fn heed(
         &mut self,

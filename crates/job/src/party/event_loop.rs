@@ -5,8 +5,8 @@ use tracing::{debug, info, warn};
 use super::context::Context;
 use super::done::is_of_others;
 use super::exchange::{Departure, Effect, Identity, Input, Over, Settings, Told};
+use super::job_party::JobParty;
 use super::left::{Ended, Left, Verdict};
-use super::member::Member;
 use super::stepping::Event;
 use super::store::Store;
 use crate::connection::{LinkId, Say, Standing, unspoken};
@@ -20,7 +20,7 @@ pub const RENEWED: &str = "the certificate was renewed; showing the new one";
 
 /// A party that handles its inputs one by one.
 pub(super) struct EventLoop {
-    party: Member,
+    party: JobParty,
     /// Why the caller leaves, once it does.
     departure: Departure,
 }
@@ -28,7 +28,7 @@ pub(super) struct EventLoop {
 impl EventLoop {
     pub fn new(settings: Settings, identity: Identity, store: Store) -> Self {
         Self {
-            party: Member::new(Context::new(settings, identity, store)),
+            party: JobParty::new(Context::new(settings, identity, store)),
             departure: Departure::default(),
         }
     }
@@ -263,7 +263,7 @@ impl EventLoop {
         if self.party.held.tell(&self.party.ctx) {
             return Ok(());
         }
-        let Member { state, ctx, .. } = &mut self.party;
+        let JobParty { state, ctx, .. } = &mut self.party;
         Ok(state.work_ahead(ctx).await?)
     }
 

@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::context::{Context, Requested};
 use super::first::check_zeros;
-use super::member::Member;
+use super::job_party::JobParty;
 use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
 use crate::pb;
@@ -58,7 +58,7 @@ impl Context {
     }
 }
 
-impl Member {
+impl JobParty {
     pub(super) async fn model_chunk(&mut self, chunk: pb::ModelChunk) -> Result<(), JobError> {
         let asked = self
             .ctx

@@ -6,8 +6,8 @@ use blindsum_protocol::Round;
 use rand_core::Rng;
 use tracing::warn;
 
+use super::job_party::JobParty;
 use super::left::{Ended, Left, Verdict};
-use super::member::Member;
 use super::participation::{Participation, cohort, guard_of, own_place};
 use super::pledge::Pledge;
 use super::replay_log::ReplayLog;
@@ -19,7 +19,7 @@ use crate::error::wrong;
 use crate::pb;
 use crate::{JobError, Model};
 
-impl Member {
+impl JobParty {
     /// A round may be joined.
     pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), Ended> {
         let active = self.state.number();

@@ -1,8 +1,8 @@
 //! What a party does when the roster of a round is fixed: it checks it like the beginning of a round, counts the graph
 //! that is drawn, and opens its nonce.
 
+use super::job_party::JobParty;
 use super::left::Left;
-use super::member::Member;
 use super::participation::{cohort, own_place};
 use super::pledge::as_start;
 use super::states::State;
@@ -10,7 +10,7 @@ use crate::JobError;
 use crate::error::wrong;
 use crate::pb;
 
-impl Member {
+impl JobParty {
     /// The members of a round are fixed, who have committed to their nonces.
     pub(super) async fn roster_fixed(&mut self, fixed: pb::RosterFixed) -> Result<(), JobError> {
         let number = fixed.round;

@@ -19,9 +19,9 @@ use super::computed::Computed;
 use super::context::{Context, PROCESS_LEN};
 use super::done::Done;
 use super::exchange::Told;
+use super::job_party::JobParty;
 use super::left::Left;
 use super::machine::Step;
-use super::member::Member;
 use super::metrics::Reported;
 use super::opened::Opened;
 use super::participation::{Participation, guard_of};
@@ -80,7 +80,7 @@ impl Store {
     }
 }
 
-impl Member {
+impl JobParty {
     /// Writes down all that is in memory. Nothing happens to a party that cannot be resumed.
     pub(super) async fn suspend(&mut self) -> Result<(), JobError> {
         let store = &mut self.ctx.store;
@@ -338,7 +338,7 @@ impl Participation {
 }
 
 /// All that a party has in memory.
-fn suspended(party: &Member, mark: u64) -> Suspended {
+fn suspended(party: &JobParty, mark: u64) -> Suspended {
     let (under_way, untaken) = match &party.state {
         State::Untaken(untaken) => untaken.again().unzip(),
         state => (state.under_way(&party.ctx), None),

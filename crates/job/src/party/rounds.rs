@@ -8,8 +8,8 @@ use super::computed::{Computed, mismatch};
 use super::done::Done;
 use super::exchange::{Absence, Told};
 use super::held::Held;
+use super::job_party::JobParty;
 use super::left::{Untold, Verdict};
-use super::member::Member;
 use super::sparse::Sparse;
 use super::states::State;
 use super::stepping::{Event, Outcome};
@@ -19,7 +19,7 @@ use crate::orders::MAX_REASON;
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, NoUpdateTaken, foreign, plain_text};
 
-impl Member {
+impl JobParty {
     pub(super) async fn submitted(&mut self, round: u64, update: Judged) -> Result<(), JobError> {
         let Some(of) = self.state.lacks_update(round) else {
             let why = match self.state.number() == Some(round) {

@@ -6,7 +6,7 @@ use blindsum_encode::LeftoverSize;
 use tracing::info;
 
 use super::exchange::Told;
-use super::member::Member;
+use super::job_party::JobParty;
 use super::participation::Participation;
 use super::result::RoundResult;
 use super::states::State;
@@ -14,7 +14,7 @@ use super::suspended::RoundUnderWay;
 use super::untaken::Untaken;
 use crate::{JobError, pb};
 
-impl Member {
+impl JobParty {
     /// The caller has the result of a round, or will not want it.
     pub(super) async fn takes(&mut self, round: u64) -> Result<(), JobError> {
         let of = self.state.participation_mut();
