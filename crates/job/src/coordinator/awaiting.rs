@@ -7,7 +7,7 @@ use blindsum_protocol::{KeyName, Tag};
 use tracing::warn;
 
 use super::api::Choice;
-use super::bans::Out;
+use super::back_off::Out;
 use super::gathering::out_of_patience;
 use super::handling::Event;
 use super::offered::ReadyParty;
@@ -96,9 +96,9 @@ fn waits_until(state: &State, deadline: Time, grace: Duration) -> Result<Option<
         return Ok(None);
     };
     // Where there are not enough without them, those that should sit out take part.
-    let sits_out = |name: &&Arc<str>| state.bans.sits_out(name).is_some();
+    let sits_out = |name: &&Arc<str>| state.back_off.sits_out(name).is_some();
     let out = joining.names().filter(sits_out).count();
-    let is_lossy = |name: &&Arc<str>| sits_out(name) && state.bans.why_out(name) == Out::Lossy;
+    let is_lossy = |name: &&Arc<str>| sits_out(name) && state.back_off.why_out(name) == Out::Lossy;
     let lossy = joining.names().filter(is_lossy).count();
     let all = joining.count();
     let ready = match now >= deadline {
@@ -136,7 +136,7 @@ fn waits_until(state: &State, deadline: Time, grace: Duration) -> Result<Option<
     let sealed = &state.models.sealed;
     let in_vain = |name: &str| sealed.waits_in_vain(name, joining.holders());
     let away = |name: &&Arc<str>| {
-        joining.is_open(name) && (state.bans.conduct.is_slow(name) || in_vain(name))
+        joining.is_open(name) && (state.back_off.conduct.is_slow(name) || in_vain(name))
     };
     let away = state.connections.names().filter(away).count();
     // Those with which rounds were lost are in where it takes them, and nobody else is here to be waited for.
@@ -206,7 +206,7 @@ fn becomes_ready(state: &mut State, name: Arc<str>, ready: pb::Ready) {
         state.calls.without(&name, reason);
         return state.connections.tell_dropped(ready.round, &name, reason);
     }
-    state.bans.conduct.is_ready(&name);
+    state.back_off.conduct.is_ready(&name);
     state.calls.ready(&name);
     if let Some(joining) = state.phase.offered_mut() {
         joining.ready(ReadyParty {

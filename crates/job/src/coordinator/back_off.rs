@@ -22,7 +22,7 @@ pub(super) enum Out {
 }
 
 /// Who sits out rounds. Rounds are counted as they begin.
-pub(super) struct Bans {
+pub(super) struct BackOff {
     /// What parties did wrong.
     pub conduct: Conduct,
     /// What of that the store has.
@@ -31,7 +31,7 @@ pub(super) struct Bans {
     root: Option<Arc<str>>,
 }
 
-impl Bans {
+impl BackOff {
     /// What the store has of how parties have behaved. What cannot be read ends no job.
     pub fn stored(parts: &Parts, stored: &[u8]) -> Self {
         let spec = parts.job.spec();

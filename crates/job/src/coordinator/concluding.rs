@@ -60,7 +60,7 @@ impl Coordinator {
             state
                 .connections
                 .settle(&member.name, state.phase.running_mut());
-            state.bans.conduct.kept(&member.name);
+            state.back_off.conduct.kept(&member.name);
         }
         found_out(state, round.number(), &finished.outcome.faults).await;
         count_down(&state.context, state.phase.running_mut(), &messages);
@@ -168,7 +168,7 @@ pub(super) async fn abort(
         state.connections.settle(&name, state.phase.running_mut());
     }
     if let Phase::Running(running) = state.phase.take() {
-        state.bans.conduct.left(&running.gone());
+        state.back_off.conduct.left(&running.gone());
         report.wire = running.report.wire;
     }
     report.state = RoundState::Aborted;

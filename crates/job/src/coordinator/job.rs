@@ -196,5 +196,5 @@ async fn fail(state: &mut State, end: JobState, reason: String) {
 /// Whether there are parties enough for a round without those with which the latest one was lost.
 fn has_enough_others(state: &mut State) -> bool {
     let enough = state.context.least_roster();
-    state.bans.has_enough_others(&state.connections, enough)
+    state.back_off.has_enough_others(&state.connections, enough)
 }

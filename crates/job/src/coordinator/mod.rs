@@ -4,7 +4,7 @@
 //! it asks for ([`Effect`]). Behind it are three layers, and none knows those above it.
 //!
 //! * Objects that own their fields: `context` (job, clock, store), `connections` (who is connected), `presence` (which process
-//!   speaks for a name), `certificates`, `bans` (who sits out), `rounds` (numbers and metric), `models`, with `first` and
+//!   speaks for a name), `certificates`, `back_off` (who sits out), `rounds` (numbers and metric), `models`, with `first` and
 //!   `sealed`, `calls` of a host, `ended` (results that are still told), `released` (results that were opened), `operator`
 //!   (orders), `trouble` (rounds without a result), and `phase`, in which `offered`, `fixed` and `running` are a round's steps.
 //! * `state` has all of these. `handling` gives each input to `arriving`, `servers`, `leaving`, `passing`, `ordering` or
@@ -15,7 +15,7 @@
 mod api;
 mod arriving;
 mod awaiting;
-mod bans;
+mod back_off;
 mod beginning;
 mod board;
 mod bounds;

@@ -19,7 +19,7 @@ pub(super) fn will_not_open(state: &mut State, name: &Arc<str>, reason: String) 
     let opening = state.phase.fixed_mut();
     if let Some(opening) = opening.filter(|opening| opening.misses(name)) {
         opening.fail(name, reason.clone());
-        state.bans.conduct.kept_nonce_back(name);
+        state.back_off.conduct.kept_nonce_back(name);
         state.calls.without(name, &reason);
     }
 }
@@ -27,7 +27,7 @@ pub(super) fn will_not_open(state: &mut State, name: &Arc<str>, reason: String) 
 /// A member that lies about its nonce.
 fn lied_opening(state: &mut State, name: &Arc<str>, reason: String) {
     // guard: who-lies-about-its-nonce-sits-out
-    state.bans.conduct.lied(name);
+    state.back_off.conduct.lied(name);
     state.calls.without(name, &reason);
     if let Some(opening) = state.phase.fixed_mut() {
         opening.fail(name, reason);

@@ -35,7 +35,7 @@ impl Coordinator {
             .begin(&self.state.context, version)
             .await?;
         // guard: sentences-in-rounds-begun-here
-        self.state.bans.conduct.begin();
+        self.state.back_off.conduct.begin();
         self.state.connections.forget_lost();
         let number = report.number;
         let result = match self.join(&mut report).await {
@@ -62,8 +62,10 @@ impl Coordinator {
                     self.state.phase.running(),
                     self.state.context.job().needs_everybody(),
                 );
-                let bans = &mut self.state.bans;
-                self.state.trouble.lost_with(running, bans, needs_all, halt)
+                let back_off = &mut self.state.back_off;
+                self.state
+                    .trouble
+                    .lost_with(running, back_off, needs_all, halt)
             }),
         };
         let result = match result.map_err(|halt| self.state.opened.explain(halt)) {
@@ -83,7 +85,7 @@ impl Coordinator {
                 Err(halt)
             }
         };
-        self.state.bans.store(&self.state.context).await;
+        self.state.back_off.store(&self.state.context).await;
         result
     }
 
@@ -215,7 +217,7 @@ fn start_round(state: &mut State, round: Arc<Round>, mut report: RoundReport) {
     state.trouble.begun();
     if round.kind() == RoundKind::Sum {
         state
-            .bans
+            .back_off
             .conduct
             .took_part(&names.iter().cloned().collect());
     }

@@ -20,12 +20,14 @@ pub(super) fn wanted(state: &mut State, number: u64, offered: Phase) -> Vec<Read
     let members = state.connections.iter();
     let late = members.filter(|(name, _)| joining.is_open(name) && state.calls.is_called(name));
     for (name, member) in late {
-        (state.bans.conduct).was_late(name, member.model_sent == Some(version));
+        (state.back_off.conduct).was_late(name, member.model_sent == Some(version));
     }
     let (least, is_hosted) = (state.context.least_roster(), state.calls.is_hosted);
-    let (wanted, out) = state.bans.choose(joining.into_ready(), least, is_hosted);
+    let (wanted, out) = state
+        .back_off
+        .choose(joining.into_ready(), least, is_hosted);
     for party in out {
-        let reason = state.bans.sits_out(&party.name);
+        let reason = state.back_off.sits_out(&party.name);
         state.leave_out(number, &party.name, &reason.unwrap_or_default());
     }
     wanted

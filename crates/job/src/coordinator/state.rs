@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::bans::Bans;
+use super::back_off::BackOff;
 use super::bounds::Bounds;
 use super::calls::Calls;
 use super::certificates::CertificateWatch;
@@ -31,7 +31,7 @@ pub(super) struct State {
     /// What operators have ordered.
     pub operator: Operator,
     pub calls: Calls,
-    pub bans: Bans,
+    pub back_off: BackOff,
     /// The rounds without a result since the latest one with one.
     pub trouble: Trouble,
     /// Which results were opened, where servers compute together.
@@ -48,7 +48,7 @@ impl State {
         let now = context.now();
         Self {
             opened: Opened::stored(&context.parts, &stored),
-            bans: Bans::stored(&context.parts, &stored.conduct),
+            back_off: BackOff::stored(&context.parts, &stored.conduct),
             calls: Calls::new(context.parts.hosted),
             trouble: Trouble::default(),
             models: Models::stored(stored.model, stored.model_from),

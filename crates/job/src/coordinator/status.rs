@@ -38,7 +38,11 @@ impl State {
             model_hash: hex(self.models.current.hash()),
             model_from: self.models.first.from.clone(),
             best: self.rounds.best.clone(),
-            connected: self.connections.names().map(|name| name.to_string()).collect(),
+            connected: self
+                .connections
+                .names()
+                .map(|name| name.to_string())
+                .collect(),
             key_exchange: self.connections.key_exchange(),
             waiting_for,
             min_parties: before.min_parties,

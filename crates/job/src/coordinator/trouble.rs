@@ -12,7 +12,7 @@ use std::time::Duration;
 use blindsum_crypto::calendar::utc;
 
 use super::Halt;
-use super::bans::{Bans, Out};
+use super::back_off::{BackOff, Out};
 use super::running::Running;
 
 /// The target of log lines for whom a job waits, and of rounds without a result. A program that tells this itself leaves
@@ -76,7 +76,7 @@ impl Trouble {
     pub fn lost_with(
         &mut self,
         running: Option<&Running>,
-        bans: &mut Bans,
+        back_off: &mut BackOff,
         needs_all: bool,
         halt: Halt,
     ) -> Halt {
@@ -85,7 +85,8 @@ impl Trouble {
         };
         let number = running.number();
         let is_to_blame = |name: &str| {
-            needs_all || !(bans.conduct.has_accused(name) || bans.why_out(name) == Out::Liar)
+            needs_all
+                || !(back_off.conduct.has_accused(name) || back_off.why_out(name) == Out::Liar)
         };
         let losses: Vec<Loss> = running
             .losses()
@@ -102,9 +103,9 @@ impl Trouble {
         for loss in &losses {
             if loss.gave_no_update {
                 // guard: who-gives-no-update-again-and-again-sits-out
-                bans.conduct.gave_no_update(&loss.name);
+                back_off.conduct.gave_no_update(&loss.name);
             } else {
-                bans.conduct.lost(&loss.name);
+                back_off.conduct.lost(&loss.name);
                 self.lost.insert(loss.name.clone());
             }
         }
@@ -124,7 +125,7 @@ impl Trouble {
         let whom = format!(
             "waiting for other parties than those lost in round {number}, or for these again: {lost}"
         );
-        match losses.iter().any(|loss| bans.sits_out_next(&loss.name)) {
+        match losses.iter().any(|loss| back_off.sits_out_next(&loss.name)) {
             true => Halt::Missed { whom, reason },
             false => Halt::Waits { whom, reason },
         }
