@@ -74,7 +74,7 @@ impl UpdateHistory {
     /// [`EncodeError::Spec`] for an encoding whose vectors do not tell how far they go.
     pub fn new(encoding: &Encoding) -> Result<Self, EncodeError> {
         if encoding.reach_words() == 0 {
-            let rule = "bounds from earlier rounds need vectors that tell how far they go";
+            let rule = "bounds from earlier rounds need vectors with the words of clipping = aciq";
             return Err(EncodeError::spec("clipping", rule));
         }
         let first = |(_, clip)| Tensor {
@@ -154,9 +154,9 @@ impl UpdateHistory {
         }
         let (saved, _) = tensors.as_chunks();
         for (tensor, saved) in history.tensors.iter_mut().zip(saved) {
-            *tensor = tensor
-                .read(*saved)
-                .ok_or_else(|| refused("it says of a tensor what no rounds lead to".into()))?;
+            *tensor = tensor.read(*saved).ok_or_else(|| {
+                refused("it has a state of a tensor that no rounds lead to".into())
+            })?;
         }
         Ok(history)
     }

@@ -79,7 +79,7 @@ impl Conversation {
                 }
             },
             end = &mut self.sending => Err(match end {
-                Ok(SendEnd::TooSlow) => Silence::Lost("the coordinator takes no more data".into()),
+                Ok(SendEnd::TooSlow) => Silence::Lost("the coordinator accepts no more data".into()),
                 _ => Silence::TakesNothing,
             }),
         }

@@ -39,7 +39,8 @@ impl fmt::Display for Bound {
                 "the limit of its control group or of one above it (memory.max, MemoryMax=)"
             }
             Self::Promises => {
-                "what this machine may promise (CommitLimit less Committed_AS in /proc/meminfo, with vm.overcommit_memory = 2)"
+                "the memory that this machine may commit (CommitLimit less Committed_AS in /proc/meminfo, with \
+                 vm.overcommit_memory = 2)"
             }
             Self::Machine => "the memory and swap space of this machine",
         })

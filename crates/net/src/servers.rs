@@ -37,7 +37,8 @@ impl Servers {
                 .find(|it| it.host == one.host)
             {
                 return Err(wrong(format!(
-                    "{:?} and {:?} have one host: servers are told apart by the hosts that their certificates are for",
+                    "{:?} and {:?} have the same host, but servers are identified by the hosts of their \
+                     certificates: give three different hosts",
                     one.url, other.url
                 )));
             }

@@ -295,12 +295,12 @@ def _run(options: argparse.Namespace) -> int:
         )
 
     def stop() -> None:
-        console.note("blindsum: stopping at once; the same signal again ends without goodbyes")
+        console.note("blindsum: stopping immediately; the same signal again ends without goodbyes")
         coordinator.stop()
 
     def drain() -> None:
         console.note(
-            "blindsum: draining: the round under way ends, and none begins; a second signal stops at once. "
+            "blindsum: draining: the round under way ends, and none begins; a second signal stops immediately. "
             "Parties wait for --give-up-after (120 s by default), and end then"
         )
         coordinator.drain("SIGTERM")

@@ -28,7 +28,7 @@ impl Encoding {
         }
         if self.has_weight_word() {
             let rule = format!(
-                "max_weight = {} must be 1 for sparse updates: nobody learns the weights behind a coordinate",
+                "max_weight = {} must be 1 for sparse updates: the weights behind a coordinate are hidden",
                 self.max_weight()
             );
             return Err(EncodeError::spec("max_weight", rule));

@@ -254,7 +254,7 @@ impl Coordinator {
                 let observers = host.shared.observers.clone();
                 let served = admin::serve(listener, side.clone(), control, limits, observers, stop);
                 tasks.spawn(served);
-                info!(%address, "operators are let in");
+                info!(%address, "operators are accepted");
                 Some(address)
             }
             None => None,

@@ -157,8 +157,8 @@ impl Control {
                 .done
                 .push("certificate, key, CA and revocation list were read again".into()),
             false => told.wrong.push(
-                "certificate, key, CA and revocation list: one of the files cannot be used, as the log says; what was read \
-                 before stays in use"
+                "certificate, key, CA and revocation list: one of the files cannot be used, the log has the \
+                 reason; the earlier content stays in use"
                     .into(),
             ),
         }

@@ -126,7 +126,8 @@ impl Follower {
             results,
         };
         if results_are_lost {
-            let rule = "no folder for results was given: this server learns results that only servers learn, and keeps none";
+            let rule = "no folder for results was given: this server learns results that only servers learn, \
+                and does not store them";
             warn!(job = %name, "{rule}");
         }
         let uplink = Uplink::new(servers.clone(), side.clone(), &limits);

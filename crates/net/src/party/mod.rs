@@ -199,8 +199,8 @@ impl Party {
                     "must be the URLs of the three servers, in order: parties of this job upload to all of them"
                 }
                 false => {
-                    "the coordinator's job has no other servers: nobody splits updates among three; give its URL alone, \
-                     if that is what was agreed on"
+                    "the coordinator's job has no other servers, so updates are not split among three; if that \
+                     is the agreed job, give only the coordinator's URL"
                 }
             };
             return Err(NetError::config("servers", rule));

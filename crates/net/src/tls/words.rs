@@ -26,7 +26,7 @@ pub(crate) fn words(error: &Error) -> String {
         }
         Error::NoCertificatesPresented => "it shows no certificate".into(),
         Error::AlertReceived(alert) => alert_words(*alert),
-        Error::InvalidMessage(_) => "it speaks no TLS, or broken TLS".into(),
+        Error::InvalidMessage(_) => "it does not use TLS, or its TLS is broken".into(),
         Error::PeerIncompatible(why) => {
             format!("{}: TLS 1.3 is the only version here", incompatible(why))
         }
@@ -79,9 +79,11 @@ fn alert_words(alert: AlertDescription) -> String {
             "it does not accept this side's certificate".into()
         }
         A::CertificateRevoked => "this side's certificate is revoked".into(),
-        A::CertificateExpired => "by its clock this side's certificate is not in its time".into(),
+        A::CertificateExpired => {
+            "by its clock this side's certificate is outside its validity period".into()
+        }
         A::CertificateRequired => "it wants a certificate, and this side shows none".into(),
-        A::AccessDenied => "it does not let this side's certificate in".into(),
+        A::AccessDenied => "it refuses this side's certificate".into(),
         other => format!("its alert is \"{}\"", spaced(&format!("{other:?}"))),
     };
     format!("the other side ended it: {why}")
@@ -93,7 +95,7 @@ fn incompatible(why: &PeerIncompatible) -> &'static str {
             "it offers no key exchange that is known here"
         }
         PeerIncompatible::NoCipherSuitesInCommon => "it offers no cipher that is known here",
-        _ => "it offers no version of TLS that is spoken here",
+        _ => "it offers no version of TLS that is supported here",
     }
 }
 

@@ -314,7 +314,7 @@ fn errors_say_where_an_option_belongs() {
             r#"{"parties": 3, "dim": 4, "protocol": "plan"}"#,
             "protocol: must be one of plain, secagg, secagg+, fssa, pss, pss-malicious, flashe, mpc3",
         ),
-        (r#"{"parties": 3, "parties": 3}"#, "parties: is said twice"),
+        (r#"{"parties": 3, "parties": 3}"#, "parties: occurs twice"),
         (
             r#"{"protocol": "plain", "dim": 3}"#,
             "parties: must be given",

@@ -152,7 +152,8 @@ impl Client {
         let is_said = self.traffic.alert().is_some();
         match self.traffic.error() {
             Some(_) if !is_said => format!(
-                "{reason}: it broke the connection at once, as it does where it does not accept this side's certificate"
+                "{reason}: it broke the connection immediately, probably because it does not accept this side's \
+                 certificate"
             ),
             _ => reason,
         }

@@ -94,7 +94,7 @@ impl Keeper {
         let session = keeper.begin().await;
         let session = session.map_err(|reason| NetError::config("membership", reason))?;
         keeper.session = Some(session);
-        info!(job, "leases are kept in etcd");
+        info!(job, "leases are in etcd");
         Ok(keeper)
     }
 
@@ -114,7 +114,7 @@ impl Keeper {
                     Some(session) => {
                         self.session = Some(session);
                         self.board.set_away(false);
-                        info!(job = %self.job, leases = self.members.len(), "etcd is back: leases are kept there again");
+                        info!(job = %self.job, leases = self.members.len(), "etcd is back: leases are there again");
                     }
                     None => return,
                 },

@@ -22,7 +22,7 @@ impl Tag {
                 Ok(of) if number.is_some() => Some(of),
                 _ => {
                     return Err(format!(
-                        "what a round is about must have 32 bytes beside a tag, not {}",
+                        "about: the hash of a round's content must have 32 bytes, beside a tag, not {}",
                         bytes.len()
                     ));
                 }

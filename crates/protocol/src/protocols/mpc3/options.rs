@@ -209,7 +209,7 @@ pub(super) fn check(job: &Job) -> Result<(), SpecError> {
     }
     if options.result == ResultName::Servers && spec.model_update != ModelUpdate::Nothing {
         let what = format!(
-            "must be none with result = servers, is {}: parties that hear no result have no model to go on from",
+            "must be none with result = servers, is {}: parties that get no result have no model to continue from",
             spec.model_update
         );
         return Err(SpecError::new("model_update", what));

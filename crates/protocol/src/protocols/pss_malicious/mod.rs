@@ -190,7 +190,7 @@ fn check_l2(spec: &JobSpec) -> Result<(), SpecError> {
             Err(SpecError::new("max_norm", rule))
         }
         ClipSpec::Tensor(_) | ClipSpec::L2(_) => {
-            let rule = "max_norm must be above 0 where bound is l2: it is what is proved";
+            let rule = "max_norm must be above 0 if bound is l2: the proof is about it";
             Err(SpecError::new("max_norm", rule))
         }
     }
@@ -262,7 +262,7 @@ fn check_numbers(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), Fa
         false => broken(
             "packing",
             format!(
-                "packing l = {}: the columns have {bytes} bytes, no round of this job needs more than {most}",
+                "packing l = {}: the share vectors have {bytes} bytes, no round of this job needs more than {most}",
                 numbers.packing
             ),
         ),

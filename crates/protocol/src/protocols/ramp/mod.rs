@@ -164,7 +164,7 @@ fn check_numbers(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), Fa
         false => broken(
             "packing",
             format!(
-                "packing l = {}: the columns have {columns} bytes, no round of this job needs more than {most}",
+                "packing l = {}: the share vectors have {columns} bytes, no round of this job needs more than {most}",
                 numbers.packing
             ),
         ),

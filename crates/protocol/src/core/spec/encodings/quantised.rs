@@ -94,8 +94,8 @@ impl EncodingTable for Quantised {
             return Err(SpecError::new("max_norm", rule));
         }
         if self.learns_bounds() && spec.model_update == ModelUpdate::Nothing {
-            let rule = "clipping must not be aciq where model_update is none: \
-                        what earlier rounds tell travels with the model";
+            let rule = "clipping must not be aciq if model_update is none: the history of bounds is part of the \
+                model";
             return Err(SpecError::new("clipping", rule));
         }
         Ok(())

@@ -156,8 +156,8 @@ impl JobSpec {
             return refused("stop.least_gain", rule);
         }
         if self.model_update == ModelUpdate::Nothing {
-            let rule = "stop = plateau needs model_update = add or replace (is none): a job that keeps no model has no best \
-                        one; leave stop out";
+            let rule = "stop = plateau needs model_update = add or replace (is none): a job without a model has \
+                no best one; leave stop out";
             return refused("stop", rule.into());
         }
         if hides_sum {

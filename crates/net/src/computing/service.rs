@@ -73,7 +73,8 @@ impl Door {
         let place = peer.role.and_then(|role| role.place());
         let place = place.ok_or_else(|| {
             Status::permission_denied(
-                "lines are between servers: this certificate is not that of a server that computes with others",
+                "connections between servers need the certificate of a server that computes with others; this \
+                 certificate has another role",
             )
         })?;
         peer.holds(&self.anchor)?;
@@ -108,13 +109,14 @@ impl Computing for Door {
         // One a round, and rounds may be short.
         self.paces.of(peer.who()).frame().await;
         let Some(uploads) = &self.uploads else {
-            let rule = "no uploads are taken here: parties give their part to the coordinator over Connect, and to the \
-                        servers that compute with it";
+            let rule = "the coordinator accepts no uploads: parties send it their part over Connect, and upload \
+                to the servers that compute with it";
             return Err(Status::unimplemented(rule));
         };
         // guard: uploads-are-of-parties
         if peer.role.is_some() {
-            let rule = "uploads are of parties: this certificate is that of a server";
+            let rule =
+                "uploads need the certificate of a party; this certificate is that of a server";
             return Err(Status::permission_denied(rule));
         }
         peer.holds(&self.anchor)?;
