@@ -234,8 +234,8 @@ def test_the_job_of_the_language_model_sends_adapters_alone():
 @pytest.mark.parametrize(
     ("estimator", "text"),
     [
-        (SVC(), "SVC keeps support vectors, which cannot be averaged: take LinearSVC or SGDClassifier"),
-        (SVR(), "SVR keeps support vectors, which cannot be averaged: take LinearSVR or SGDRegressor"),
+        (SVC(), "SVC has support vectors, which cannot be averaged: use LinearSVC or SGDClassifier"),
+        (SVR(), "SVR has support vectors, which cannot be averaged: use LinearSVR or SGDRegressor"),
         (OneClassSVM(), "OneClassSVM keeps support vectors"),
         (SGDOneClassSVM(), "SGDOneClassSVM has an offset_ in place of an intercept_"),
         (MultiTaskLasso(), "MultiTaskLasso has several outputs, and must be fitted first"),

@@ -182,7 +182,7 @@ def test_stderr_is_json_where_it_is_wanted(processes, place, tmp_path):
     files = ["--identity", place.folder / "agg", "--ca", place.folder / "ca.pem", "--listen", "127.0.0.1:0"]
     process = processes("serve", "--job", tmp_path / "job.json", *files, "--json", "--log-format", "json")
     ready = json.loads(process.stdout.readline())
-    assert any("nobody can be revoked" in warning for warning in ready["warnings"])
+    assert any("no party can be revoked" in warning for warning in ready["warnings"])
     process.terminate()
     _, err = process.communicate(timeout=60)
     messages = [json.loads(line)["message"] for line in err.splitlines()]

@@ -246,7 +246,7 @@ impl<T> Script<T> {
     /// # Errors
     /// [`MpcError::Length`] or [`MpcError::Round`] for a message that no honest server sends, and what the code ends with.
     /// It has ended then: [`MpcError::Ended`] from there on.
-    pub fn hear(
+    pub fn receive(
         &mut self,
         from_next: Vec<u8>,
         from_previous: Vec<u8>,

@@ -14,8 +14,8 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::info;
 
+use super::channels::ChannelAcceptor;
 use super::keeping::{FRAMES_AHEAD, Open, check_hello, hello};
-use super::lines::LineDoor;
 use crate::chunks::CHUNK;
 use crate::limits::Limits;
 use crate::pb::computing_server::{Computing, ComputingServer};
@@ -28,7 +28,7 @@ const LARGEST_FRAME: usize = CHUNK + 4096;
 
 type Frames = Pin<Box<dyn Stream<Item = Result<LineFrame, Status>> + Send>>;
 
-/// Takes what parties upload.
+/// Accepts uploads of parties.
 #[tonic::async_trait]
 pub(crate) trait TakesUploads: Send + Sync + 'static {
     /// One upload, from its first piece to the answer.
@@ -36,10 +36,10 @@ pub(crate) trait TakesUploads: Send + Sync + 'static {
     -> Result<UploadReply, Status>;
 }
 
-/// Where other servers and parties come in.
-pub(crate) struct Door {
+/// The gRPC service for connections of other servers and uploads of parties.
+pub(crate) struct ComputingService {
     /// By the name of the job.
-    lines: BTreeMap<String, LineDoor>,
+    lines: BTreeMap<String, ChannelAcceptor>,
     /// None at a coordinator, to which parties give their part over their own stream, and at a decryptor, to which they
     /// give none.
     uploads: Option<Arc<dyn TakesUploads>>,
@@ -48,9 +48,9 @@ pub(crate) struct Door {
     paces: Paces,
 }
 
-impl Door {
+impl ComputingService {
     pub fn new(
-        lines: BTreeMap<String, LineDoor>,
+        lines: BTreeMap<String, ChannelAcceptor>,
         uploads: Option<Arc<dyn TakesUploads>>,
         anchor: Arc<TrustAnchor>,
         limits: &Limits,
@@ -81,25 +81,25 @@ impl Door {
         let first = timeout(self.hello_timeout, inbound.message()).await;
         let first = first.map_err(|_| Status::deadline_exceeded("no hello in time"))??;
         let hello_of = check_hello(first, place).map_err(Status::failed_precondition)?;
-        let door = self.lines.get(&hello_of.job).ok_or_else(|| {
+        let acceptor = self.lines.get(&hello_of.job).ok_or_else(|| {
             let job = foreign(&hello_of.job);
             Status::not_found(format!("no servers compute for a job {job:?} here"))
         })?;
-        let taken = door.doors.get(&place).ok_or_else(|| {
-            let me = door.me;
+        let taken = acceptor.acceptors.get(&place).ok_or_else(|| {
+            let me = acceptor.me;
             Status::failed_precondition(format!("{me} dials {place}, and not the other way"))
         })?;
-        Ok((hello(&hello_of.job, door.me), taken.clone()))
+        Ok((hello(&hello_of.job, acceptor.me), taken.clone()))
     }
 }
 
 /// The service, which takes no frame larger than a piece.
-pub(crate) fn computing(door: Door) -> ComputingServer<Door> {
-    ComputingServer::new(door).max_decoding_message_size(LARGEST_FRAME)
+pub(crate) fn computing(acceptor: ComputingService) -> ComputingServer<ComputingService> {
+    ComputingServer::new(acceptor).max_decoding_message_size(LARGEST_FRAME)
 }
 
 #[tonic::async_trait]
-impl Computing for Door {
+impl Computing for ComputingService {
     async fn upload(
         &self,
         request: Request<Streaming<UploadChunk>>,

@@ -38,7 +38,7 @@ use tracing::info;
 
 pub use crate::address::{check_address, check_apart};
 use crate::audit::{Audit, Entry};
-use crate::computing::Door;
+use crate::computing::ComputingService;
 use crate::limits::Limits;
 use crate::membership::{Membership, Place};
 use crate::observers::Observers;
@@ -60,7 +60,7 @@ pub use file::ConfigFile;
 use hosting::{Host, Jobs, Tasks};
 pub use origin::{ModelOrigin, Origin};
 pub use reloading::Reloaded;
-use service::{Doorway, Service};
+use service::{Router, Service};
 use shared::Shared;
 
 /// The configuration of a coordinator.
@@ -219,7 +219,7 @@ impl Coordinator {
             choice: (config.choice, config.change),
             stopping: stop.clone(),
         };
-        let (served, tasks, mut doors) = (Jobs::default(), Tasks::default(), BTreeMap::new());
+        let (served, tasks, mut acceptors) = (Jobs::default(), Tasks::default(), BTreeMap::new());
         let host = Arc::new(Host {
             shared,
             place,
@@ -230,8 +230,8 @@ impl Coordinator {
         let count = jobs.len();
         for checked in jobs {
             let name = checked.job.spec().job.clone();
-            let door = host.take_up(checked).await?;
-            doors.extend(door.map(|door| (name, door)));
+            let acceptor = host.take_up(checked).await?;
+            acceptors.extend(acceptor.map(|it| (name, it)));
         }
         let observers = host.shared.observers.clone();
         let kept = Kept {
@@ -243,8 +243,8 @@ impl Coordinator {
         let anchor = side.anchor().clone();
         let service = Service::new(served, limits.clone(), anchor, observers.clone());
         let hosts = side.current().hosts.clone();
-        let door = Door::new(doors, None, side.anchor().clone(), &limits);
-        let doorway = Doorway::new(service, door);
+        let computing = ComputingService::new(acceptors, None, side.anchor().clone(), &limits);
+        let router = Router::new(service, computing);
         let control = Control::new(&host, Reload::of(side.clone()));
         let admin = match admin {
             Some(listener) => {
@@ -264,7 +264,7 @@ impl Coordinator {
             side.clone(),
             servers,
             limits,
-            doorway,
+            router,
             observers,
             stop,
         ));

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::NetError;
-use crate::computing::{Door, LineParts, Lines, TakesUploads, computing};
+use crate::computing::{ChannelParts, ComputingService, ServerChannels, TakesUploads, computing};
 use crate::observers::Observers;
 use crate::party::FileRecords;
 use crate::results::ResultFiles;
@@ -92,7 +92,7 @@ impl Follower {
         let listener = listen(&config.listen).await?;
         let address = listener.local_addr().map_err(NetError::system)?;
         let (stopping, stop) = watch::channel(false);
-        let parts = LineParts {
+        let parts = ChannelParts {
             job: &job,
             me: place,
             servers: &servers,
@@ -100,21 +100,21 @@ impl Follower {
             side: Some(&side),
         };
         let lines = match role.place() {
-            Some(_) => Some(Lines::open(parts)?),
+            Some(_) => Some(ServerChannels::open(parts)?),
             None => None,
         };
         let (lines, heard) = lines.unzip();
-        let door = lines
+        let acceptor = lines
             .as_ref()
-            .map(|lines| (name.clone(), lines.door(place)));
-        let doors = BTreeMap::from_iter(door);
+            .map(|lines| (name.clone(), lines.acceptor(place)));
+        let acceptors = BTreeMap::from_iter(acceptor);
         let (desk, visits) = Desk::new(place, &job, &limits, stop.clone());
         let anchor = side.anchor().clone();
         // Parties give their part to servers that compute, and none to one that only makes keys and opens sums.
         let desk = role
             .place()
             .map(|_| Arc::new(desk) as Arc<dyn TakesUploads>);
-        let door = Door::new(doors, desk, anchor.clone(), &limits);
+        let service = ComputingService::new(acceptors, desk, anchor.clone(), &limits);
         let of = side.clone();
         let parts = Parts {
             identity: Some(Arc::new(move || of.current().identity.clone())),
@@ -139,7 +139,7 @@ impl Follower {
         let (driver, over) = Driver::open(parts, lines, inbox, side.clock().clone())?;
         let mut tasks = JoinSet::new();
         tasks.spawn(driver.run(|events, given_up| uplink.keep(events, given_up)));
-        let service = computing(door);
+        let service = computing(service);
         let observers = Observers::default();
         let watched = Watched::new(
             Box::new(Vec::new),

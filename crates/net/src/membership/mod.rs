@@ -15,7 +15,7 @@ use crate::address::Address;
 use crate::limits::Limits;
 use crate::tls::{Credentials, EtcdSide, Renewed};
 use crate::{NetError, seconds};
-use etcd::Dial;
+use etcd::Endpoint;
 
 /// How leases are kept in the process, as a configuration says it.
 const EMBEDDED: &str = "embedded";
@@ -117,8 +117,8 @@ impl Members {
             }
             Place::Etcd(side, addresses) => (side.clone(), addresses.clone()),
         };
-        let dial = Dial::new(side, addresses, seconds(limits.keepalive));
-        let (manager, keeper) = etcd::open(dial, job, lease, news.clone()).await?;
+        let endpoint = Endpoint::new(side, addresses, seconds(limits.keepalive));
+        let (manager, keeper) = etcd::open(endpoint, job, lease, news.clone()).await?;
         Ok(Self {
             leases: Leases::new(manager, lease),
             news,

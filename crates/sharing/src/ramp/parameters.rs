@@ -22,7 +22,7 @@ pub struct RampRequest {
 
 /// Parameters that somebody else has chosen, and what is needed to check them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RampTold {
+pub struct AnnouncedRamp {
     /// Parties n that hold shares.
     pub parties: usize,
     /// Parties c that may pool their shares.
@@ -178,20 +178,20 @@ impl RampParameters {
     /// # Errors
     /// The inequality that fails, with its numbers: `n >= 2`, `k <= n`, `1 <= l <= k - r` with r = max(c, 1), and if
     /// active `2k > n + c`.
-    pub fn told(told: &RampTold) -> Result<Self, ParameterError> {
-        let RampTold {
+    pub fn announced(announced: &AnnouncedRamp) -> Result<Self, ParameterError> {
+        let AnnouncedRamp {
             parties: n,
             corrupt: c,
             threshold,
             packing,
             ..
-        } = *told;
+        } = *announced;
         if n < 2 || threshold > n {
             let rule =
                 format!("threshold k = {threshold} <= parties n = {n}, which are at least 2");
             return broken("threshold", rule);
         }
-        if told.active {
+        if announced.active {
             check_quorum("threshold", threshold, n, c)?;
         }
         let random = least_random(c);

@@ -30,7 +30,7 @@ const STEP_TIME: Duration = Duration::from_secs(5);
 const RENEWALS_AHEAD: usize = 1024;
 
 /// Where a cluster is, and how this side shows who it is.
-pub(crate) struct Dial {
+pub(crate) struct Endpoint {
     side: Arc<Renewed<EtcdSide>>,
     addresses: Vec<Address>,
     keepalive: Duration,
@@ -45,7 +45,7 @@ pub(super) struct Client {
     watch: WatchClient<Channel>,
 }
 
-impl Dial {
+impl Endpoint {
     pub fn new(side: Arc<Renewed<EtcdSide>>, addresses: Vec<Address>, keepalive: Duration) -> Self {
         Self {
             side,

@@ -57,7 +57,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// A round with the numbers that a coordinator chooses; otherwise as [`told`](Self::told).
+    /// A round with the numbers that a coordinator chooses; otherwise as [`announced`](Self::announced).
     ///
     /// # Errors
     /// A roster larger than `parties` or smaller than `min_parties`.
@@ -68,7 +68,7 @@ impl Round {
         model_hash: &[u8; 32],
     ) -> Result<Self, Fault> {
         let numbers = job.numbers_for(roster.len())?;
-        Self::told(job, number, roster, model_hash, numbers)
+        Self::announced(job, number, roster, model_hash, numbers)
     }
 
     /// A round with the numbers that the coordinator has told. Its context is `H("blindsum round"; job hash, number,
@@ -78,7 +78,7 @@ impl Round {
     /// # Errors
     /// A roster larger than `parties` or smaller than `min_parties`; [`FaultKind::Number`] for numbers that break a
     /// rule of [`check_numbers`](Job::check_numbers).
-    pub fn told(
+    pub fn announced(
         job: Arc<Job>,
         number: u64,
         roster: Arc<CertifiedRoster>,
@@ -444,7 +444,7 @@ mod tests {
             let [neighbours, _, packing] = cohort.round.numbers().words();
             let numbers = RoundParameters::from_words([neighbours, threshold, packing]);
             let (job, roster) = (job.clone(), roster.clone());
-            Round::told(job, 7, roster, &[9; 32], numbers).unwrap()
+            Round::announced(job, 7, roster, &[9; 32], numbers).unwrap()
         };
         let chosen = cohort.round.numbers().words()[1];
         assert_eq!(told(chosen).context(), told(chosen).context());

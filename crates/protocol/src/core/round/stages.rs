@@ -85,7 +85,11 @@ pub(crate) trait FollowerStage: Send {
     }
 
     /// What another server that computes with this one says to it.
-    fn hear(self: Box<Self>, _from: ServerIndex, _body: &[u8]) -> Result<FollowerStep, Fault> {
+    fn receive_letter(
+        self: Box<Self>,
+        _from: ServerIndex,
+        _body: &[u8],
+    ) -> Result<FollowerStep, Fault> {
         Err(Fault::nobody(FaultKind::NotAMember))
     }
 }
@@ -137,7 +141,7 @@ pub(crate) trait ServerStage: Send {
     }
 
     /// What another server that computes with this one says to it.
-    fn hear(&mut self, _from: ServerIndex, _body: &[u8]) -> Result<(), Fault> {
+    fn receive_letter(&mut self, _from: ServerIndex, _body: &[u8]) -> Result<(), Fault> {
         Err(Fault::nobody(FaultKind::NotAMember))
     }
 

@@ -86,12 +86,12 @@ fn a_vector_that_all_three_have_is_added_and_forgotten() {
             // The upload comes last, between, or first.
             match party.0 % 3 {
                 0 => {
-                    hear(first);
-                    hear(second);
+                    receive_letter(first);
+                    receive_letter(second);
                     holding.take(*party, body(upload)).unwrap();
                 }
                 1 => {
-                    hear(first);
+                    receive_letter(first);
                     holding.take(*party, body(upload)).unwrap();
                     holding.note(second.0, body(&second.2)).unwrap();
                 }
@@ -236,10 +236,15 @@ fn case_28_notices_that_come_late_mean_nothing() {
     let hear_all = |rig: &mut Rig| {
         for (from, to, notice) in &told {
             match ServerRole::at(*to) {
-                None => rig.server.as_mut().unwrap().hear(*from, notice).unwrap(),
+                None => rig
+                    .server
+                    .as_mut()
+                    .unwrap()
+                    .receive_letter(*from, notice)
+                    .unwrap(),
                 Some(role) => {
                     let follower = rig.followers.get_mut(&role).unwrap();
-                    assert!(follower.hear(*from, notice).unwrap().is_none());
+                    assert!(follower.receive_letter(*from, notice).unwrap().is_none());
                 }
             }
         }
