@@ -133,7 +133,8 @@ impl Admin {
         self.answered(reply)
     }
 
-    /// Adds a job, its specification as JSON; gives what was done. Where it is `hosted`, a host begins its rounds.
+    /// Adds a job, with its specification as JSON, and returns the outcome in words. If it is `hosted`, a host begins
+    /// its rounds.
     ///
     /// # Errors
     /// As [`order`](Self::order).

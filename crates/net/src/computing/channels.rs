@@ -119,7 +119,7 @@ impl ServerChannels {
         }
     }
 
-    /// Ends them so that the others hear of it: a line that only breaks is a reason to warn.
+    /// Ends the connections with notice to the others, which warn of a connection that only breaks.
     pub async fn end(self) {
         let Self {
             going_on,
@@ -130,7 +130,7 @@ impl ServerChannels {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Where those lines are taken that others dial.
+    /// Returns the acceptor of connections from other servers.
     pub fn acceptor(&self, me: ServerIndex) -> ChannelAcceptor {
         let acceptors = self.acceptors.clone();
         ChannelAcceptor { me, acceptors }

@@ -70,7 +70,7 @@ pub(super) struct Open {
     pub outbound: mpsc::Sender<LineFrame>,
     /// The key exchange of TLS.
     pub key_exchange: String,
-    /// What the connection lives as long as.
+    /// Keeps the connection alive.
     pub _alive: Box<dyn Send>,
 }
 

@@ -163,7 +163,7 @@ impl Driver {
         (driver, handle, watched)
     }
 
-    /// Where every end of a round is told.
+    /// The channel of every end of a round.
     pub fn ends(&self) -> broadcast::Sender<Arc<JobStatus>> {
         self.ends.clone()
     }

@@ -30,7 +30,7 @@ pub(crate) struct ServedJob {
     pub handle: JobHandle,
     pub status: watch::Receiver<JobStatus>,
     pub ends: broadcast::Sender<Arc<JobStatus>>,
-    /// What is counted of it.
+    /// Its counters.
     pub counted: Counted,
     /// The model that it started from here.
     pub start: ModelOrigin,

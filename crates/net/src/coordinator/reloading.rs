@@ -11,14 +11,14 @@ use super::Control;
 use super::configured::{Also, Source};
 use super::file::{ConfigFile, of_job};
 
-/// What became of a configuration that was read again, a sentence each.
+/// The outcome of a reloaded configuration, a sentence each.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// What was taken over.
+    /// Parts that were applied.
     pub done: Vec<String>,
-    /// What was not, and what to do.
+    /// Parts that need a restart, with advice.
     pub left: Vec<String>,
-    /// What cannot be used, and why; what was read before stays in use.
+    /// Parts that cannot be used, with the reasons; the earlier values stay in use.
     pub wrong: Vec<String>,
 }
 

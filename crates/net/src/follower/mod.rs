@@ -168,7 +168,7 @@ impl Follower {
         })
     }
 
-    /// Where others can connect.
+    /// The address at which others can connect.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -179,7 +179,7 @@ impl Follower {
         Reload::of(self.side.clone())
     }
 
-    /// What there is to be watched: bytes, who was not let in, and when certificates end.
+    /// The observable state: bytes, refused connections, and the expiry of certificates.
     pub fn watched(&self) -> Watched {
         self.watched.clone()
     }

@@ -43,7 +43,7 @@ pub(crate) struct Peer {
     pub address: SocketAddr,
     /// The party's name, or the host by which a server is known.
     pub name: Arc<str>,
-    /// What it is for, if it is another server of the job.
+    /// Its role, if it is another server of the job.
     pub role: Option<ServerRole>,
     /// Its certificate in DER.
     pub certificate: Arc<[u8]>,

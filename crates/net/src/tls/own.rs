@@ -90,7 +90,7 @@ pub(crate) struct OwnIdentity {
     pub key: Arc<IdentityKey>,
     /// The CA and its revocation list, for checking members of rounds.
     pub anchor: Arc<TrustAnchor>,
-    /// What the next connection shows.
+    /// The credentials of the next connection.
     pub side: Arc<Renewed<PartySide>>,
     /// Tells when that may be something else.
     pub renewals: watch::Receiver<Arc<PartySide>>,

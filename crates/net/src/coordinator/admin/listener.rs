@@ -41,7 +41,7 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    /// Who makes a request, if its certificate still counts.
+    /// The operator that makes a request, if its certificate is still valid.
     ///
     /// # Errors
     /// The certificate was revoked, or has expired, since it connected.

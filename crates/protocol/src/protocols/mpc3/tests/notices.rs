@@ -80,18 +80,18 @@ fn a_vector_that_all_three_have_is_added_and_forgotten() {
             let [first, second] = notices.collect::<Vec<_>>()[..] else {
                 panic!("two others tell of {party}")
             };
-            let mut hear = |(from, _, notice): &(ServerIndex, _, Message)| {
+            let mut receive = |(from, _, notice): &(ServerIndex, _, Message)| {
                 holding.note(*from, body(notice)).unwrap();
             };
             // The upload comes last, between, or first.
             match party.0 % 3 {
                 0 => {
-                    receive_letter(first);
-                    receive_letter(second);
+                    receive(first);
+                    receive(second);
                     holding.take(*party, body(upload)).unwrap();
                 }
                 1 => {
-                    receive_letter(first);
+                    receive(first);
                     holding.take(*party, body(upload)).unwrap();
                     holding.note(second.0, body(&second.2)).unwrap();
                 }
