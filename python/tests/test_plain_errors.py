@@ -46,7 +46,7 @@ def test_who_uses_the_other_address_is_told(place, files, operator, capsys, tmp_
     with place.coordinator(place.spec(), admin="127.0.0.1:0") as coordinator:
         there = [url(coordinator.admin), "--job", "job", *files, "--train", "training:step"]
         err = said(capsys, "join", *there, "--give-up-after", "0.5")
-        assert "the address of operators (admin) takes certificates of operators alone" in err
+        assert "the address of operators (admin) accepts only certificates of operators" in err
         err = said(capsys, "admin", "jobs", "--at", url(coordinator.address), *operator)
         assert "ask who runs the coordinator whether this is the admin address" in err
         assert "within" not in err

@@ -15,7 +15,7 @@ pub struct SparseMean {
     pub opened: u64,
     /// Coordinates that some parties sent, but fewer than the minimum. Their mean is given as 0.
     pub withheld: u64,
-    /// Coordinates that nobody sent. Their mean is given as 0.
+    /// Coordinates sent by no party. Their mean is given as 0.
     pub absent: u64,
 }
 

@@ -12,7 +12,7 @@ use crate::{Evidence, PartyId, Seat, ServerRole};
 pub struct Fault {
     /// Who caused it.
     pub culprit: Culprit,
-    /// What happened.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// The bytes that show it, if it came from outside.
     pub evidence: Option<Evidence>,
@@ -73,7 +73,7 @@ impl fmt::Display for Culprit {
     }
 }
 
-/// What happened.
+/// The kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -369,7 +369,7 @@ fn said_of(missing: &[PartyId], repeated: &[PartyId]) -> String {
     parts.join("; ")
 }
 
-/// What is wrong with a list of survivors.
+/// Why a list of survivors is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SurvivorListError {
     /// The bitmap does not belong to this roster.
@@ -422,7 +422,7 @@ impl Fault {
         Self::new(Culprit::Caller, kind)
     }
 
-    /// A fault of nobody in particular.
+    /// A fault with no identified culprit.
     pub fn nobody(kind: FaultKind) -> Self {
         Self::new(Culprit::Nobody, kind)
     }
@@ -443,7 +443,7 @@ impl Fault {
         self
     }
 
-    /// What else was found out in the round before it ended with this fault.
+    /// Other faults found in the round before it ended with this one.
     pub fn found(&self) -> &[Fault] {
         self.found.as_ref().map_or(&[], |found| &found.0)
     }
@@ -469,7 +469,7 @@ impl FaultKind {
         !matches!(self, Self::OtherKey | Self::Unshown)
     }
 
-    /// What a party that was found to lie did, in a word or two; `None` of other faults.
+    /// A short description of the misbehaviour where a party was found to be dishonest; `None` for other faults.
     pub fn lie(&self) -> Option<&'static str> {
         match self {
             Self::Invalid { test } => Some(test),

@@ -2,7 +2,7 @@
 
 use crate::ramp::{AnnouncedRamp, ParameterError, RampParameters, check_sizes, counted};
 
-/// What is known before the parameters of a proof are chosen.
+/// The inputs to the choice of a proof's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidityRequest {
     /// Parties n, each a prover and a verifier.
@@ -93,7 +93,7 @@ impl ValidityParameters {
         Ok(found)
     }
 
-    /// Accepts parameters that somebody else has chosen if they keep a party's privacy.
+    /// Accepts parameters chosen by another participant if they keep a party's privacy.
     ///
     /// # Errors
     /// The inequality that fails, with its numbers: n ≥ 2, k ≤ n, 1 ≤ l ≤ k − max(c, 1).

@@ -59,7 +59,7 @@ impl Job {
         coordinates + self.lanes() - self.encoding.dim()
     }
 
-    /// The hash of what the specification says. It is part of every key and signature.
+    /// The hash of the specification's canonical text. It is part of every key and signature.
     pub fn hash(&self) -> &[u8; 32] {
         &self.hash
     }
@@ -115,7 +115,7 @@ impl Job {
         self.spec.info().servers.iter().map(|server| server.role)
     }
 
-    /// Those of them that compute with the coordinator.
+    /// The servers that compute with the coordinator.
     pub fn computing_servers(&self) -> impl Iterator<Item = ServerRole> + use<> {
         self.servers().filter(|role| role.place().is_some())
     }

@@ -71,9 +71,9 @@ impl Round {
         Self::announced(job, number, roster, model_hash, numbers)
     }
 
-    /// A round with the numbers that the coordinator has told. Its context is `H("blindsum round"; job hash, number,
-    /// roster hash, model hash, numbers)`: two parties that were told different things derive different keys, and what
-    /// one of them sends is useless to the other.
+    /// A round with the parameters that the coordinator has announced. Its context is `H("blindsum round"; job hash,
+    /// number, roster hash, model hash, numbers)`: two parties that received different announcements derive different
+    /// keys, and messages of one are useless to the other.
     ///
     /// # Errors
     /// A roster larger than `parties` or smaller than `min_parties`; [`FaultKind::Number`] for numbers that break a
@@ -362,7 +362,7 @@ impl Round {
         self.roster.len()
     }
 
-    /// What every key and signature of the round is derived from.
+    /// The context from which every key and signature of the round is derived.
     pub fn context(&self) -> &Context {
         &self.context
     }

@@ -99,9 +99,9 @@ pub(crate) type Letters = Vec<(ServerIndex, Body)>;
 
 /// What such a server does with a message.
 pub(crate) struct FollowerStep {
-    /// Its answer, where it has something to say.
+    /// Its answer, if it has one.
     pub body: Option<Body>,
-    /// What it says to the other servers.
+    /// Its letters to the other servers.
     pub letters: Letters,
     /// The result, if it has learnt it now.
     pub learnt: Option<RoundSum>,
@@ -211,7 +211,7 @@ pub(crate) struct Relayed {
     pub to: Seat,
     /// The server's own part.
     pub head: Vec<u8>,
-    /// What follows: parts of the bodies of answers to the stage that ends.
+    /// The remaining parts of the bodies of answers to the stage that ends.
     pub pieces: Vec<Piece>,
 }
 

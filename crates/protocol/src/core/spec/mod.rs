@@ -65,7 +65,7 @@ table! {
         min_parties: u32 = 0;
         /// Number of rounds; 0 continues until the job is stopped.
         rounds: u32 = 1;
-        /// The encoding of numbers as words, with the options of that: `"name"`, or a table with `name` and options.
+        /// The encoding of numbers as words, with its options: `"name"`, or a table with `name` and options.
         encoding: EncodingChoice = Quantised::default().into();
         /// Fraction of `parties` that may work together with the coordinator.
         corrupt: f64 = 0.1, fraction();
@@ -87,12 +87,12 @@ table! {
         layout: Vec<String> = Vec::new();
         /// Hyperparameters for the parties' programs: a free table of numbers, text, booleans and lists of these.
         parameters: Parameters = Parameters::default();
-        /// The formula for adding to the model, with the options of that: `"name"`, or a table with `name` and
+        /// The formula for adding to the model, with its options: `"name"`, or a table with `name` and
         /// options.
         step: StepChoice = StepName::FedAvg.into();
         /// The source of the job's first model.
         initial: InitialModel = InitialModel::Coordinator;
-        /// The rule that ends the job early and defines the best model, with the options of that: `"name"`, or a
+        /// The rule that ends the job early and defines the best model, with its options: `"name"`, or a
         /// table with `name` and options. A table without `name` means `plateau`.
         stop: StopChoice = StopName::NoStop.into();
     }
@@ -109,7 +109,7 @@ impl JobSpec {
         ]
     }
 
-    /// Checks the name of a job, as somebody may ask for a job before its specification is known.
+    /// Checks the name of a job, which may be requested before its specification is known.
     ///
     /// # Errors
     /// The name breaks the rule of the field `job`.

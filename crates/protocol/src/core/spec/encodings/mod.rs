@@ -15,7 +15,7 @@ use crate::core::options::{Setting, Value};
 use crate::core::spec::choose_table;
 
 choose_table! {
-    /// The encoding of numbers as words, with the options of that.
+    /// The encoding of numbers as words, with its options.
     EncodingChoice,
     /// The encoding of numbers as words.
     EncodingName, EncodingTable;

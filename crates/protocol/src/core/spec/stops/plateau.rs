@@ -58,8 +58,8 @@ pub struct Best {
 }
 
 impl Plateau {
-    /// The best value after a round with a sum that started from the model `version`. In a round without a `value` nobody
-    /// has reported the metric: it changes nothing.
+    /// The best value after a round with a sum that started from the model `version`. A round without a `value`, in
+    /// which no party reported the metric, changes nothing.
     pub fn after(
         &self,
         best: Option<Best>,
