@@ -48,10 +48,10 @@ def test_who_uses_the_other_address_is_told(place, files, operator, capsys, tmp_
         err = said(capsys, "join", *there, "--give-up-after", "0.5")
         assert "the address of operators (admin) accepts only certificates of operators" in err
         err = said(capsys, "admin", "jobs", "--at", url(coordinator.address), *operator)
-        assert "ask who runs the coordinator whether this is the admin address" in err
+        assert "ask the coordinator's operator whether this is the admin address" in err
         assert "within" not in err
         err = said(capsys, "admin", "jobs", "--at", url(coordinator.admin), *files)
-        assert "certificates of operators alone" in err
+        assert "certificates of operators" in err
         err = said(capsys, "admin", "describe", "other", "--at", url(coordinator.admin), *operator)
         assert "blindsum admin jobs" in err
 

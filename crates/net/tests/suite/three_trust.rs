@@ -51,7 +51,7 @@ fn case_32_a_line_is_only_with_the_server_whose_certificate_is_shown() {
     let third = three.pki.server(HOSTS[1]);
     let (code, reason) = talk(&three, &third, hello("test", 0)).unwrap();
     assert_eq!(code, Code::FailedPrecondition);
-    assert!(reason.contains("says that it is server 0"), "{reason}");
+    assert!(reason.contains("claims to be server 0"), "{reason}");
     let (code, reason) = talk(&three, &third, hello("other", 2)).unwrap();
     assert_eq!(code, Code::NotFound);
     assert!(reason.contains("other"), "{reason}");

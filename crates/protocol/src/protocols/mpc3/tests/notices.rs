@@ -171,7 +171,7 @@ fn case_38_a_server_stands_by_the_uploads_that_it_told_of() {
             assert_eq!(fault.culprit, culprit(liar), "{liar} to {to}");
             let text = fault.to_string();
             assert!(
-                text.contains("that it has told of"),
+                text.contains("of which it has sent a notice"),
                 "{liar} to {to}: {text}"
             );
         }
