@@ -571,8 +571,8 @@ class JobFields:
     rounds : int
         Number of rounds; 0 continues until the job is stopped. By default ``1``.
     encoding : Encoding
-        The encoding of numbers as words, with the options of that: ``"name"``, or a table with ``name`` and
-        options. By default ``"quantised"``.
+        The encoding of numbers as words, with its options: ``"name"``, or a table with ``name`` and options.
+        By default ``"quantised"``.
     corrupt : float
         Fraction of ``parties`` that may work together with the coordinator. By default ``0.1``.
     dropout : float
@@ -598,15 +598,15 @@ class JobFields:
         Hyperparameters for the parties' programs: a free table of numbers, text, booleans and lists of these.
         By default none.
     step : ServerStep
-        The formula for adding to the model, with the options of that: ``"name"``, or a table with ``name``
-        and options. By default ``"fedavg"``.
+        The formula for adding to the model, with its options: ``"name"``, or a table with ``name`` and
+        options. By default ``"fedavg"``.
     initial : str
         The source of the job's first model. ``coordinator``: From the coordinator, or zeros with a warning if
         it has none; ``zeros``: It is zeros; ``first-party``: From the first connected party, by name, that
         can give one. The coordinator and all parties learn it. By default ``"coordinator"``.
     stop : Stop
-        The rule that ends the job early and defines the best model, with the options of that: ``"name"``, or
-        a table with ``name`` and options. A table without ``name`` means ``plateau``. By default ``"never"``.
+        The rule that ends the job early and defines the best model, with its options: ``"name"``, or a table
+        with ``name`` and options. A table without ``name`` means ``plateau``. By default ``"never"``.
     """
 
     protocol: Protocol

@@ -181,7 +181,7 @@ fn case_17_accusations_that_nobody_made() {
     // None, one twice, one of the party itself, one of nobody.
     let of_six = accusation(6, &responses[&PartyId(6)]);
     assert!(refused(accused(&[])).contains("list of accusers is empty"));
-    assert!(refused(accused(&[of_six.clone(), of_six.clone()])).contains("stands twice"));
+    assert!(refused(accused(&[of_six.clone(), of_six.clone()])).contains("occurs twice"));
     let of_itself = accusation(0, &responses[&PartyId(0)]);
     assert!(refused(accused(&[of_itself])).contains("no party that may accuse"));
     let of_nobody = accusation(77, &responses[&PartyId(6)]);
