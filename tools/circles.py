@@ -46,7 +46,6 @@ TANGLED = {
     },
     "sim": {
         "drive": "parties post servers",
-        "world": "coordinator endings followers hosts lines links membership parties promises uploads",
     },
 }
 
