@@ -44,9 +44,6 @@ TANGLED = {
     "job": {
         "follower": "computing released rounds",
     },
-    "sim": {
-        "drive": "parties post servers",
-    },
 }
 
 # Who names what of whom: the file or folder, then that of what is named, then the names.
