@@ -36,7 +36,6 @@ LARGE = {
     },
     "sim": {
         "drive::Drive": (25, 40),
-        "world::book::Book": (21, 40),
         "report::RoundReport": (21, 40),
     },
 }

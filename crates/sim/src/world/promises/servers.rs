@@ -31,7 +31,11 @@ impl Book {
     /// P3: no party gives a server two different parts for a round.
     pub fn uploads(&mut self, party: usize, to: ServerRole, round: u64, message: &[u8]) -> Kept {
         let hash = kdf::hash("uploaded", &[message]);
-        let before = self.uploaded.entry((party, round, to)).or_insert(hash);
+        let before = self
+            .servers
+            .uploaded
+            .entry((party, round, to))
+            .or_insert(hash);
         match *before == hash {
             true => Ok(()),
             false => Err(format!(
@@ -82,7 +86,11 @@ impl Book {
             said: BTreeMap::new(),
             words: BTreeMap::new(),
         };
-        let spoken = self.spoken.entry((from, round, epoch)).or_insert_with(new);
+        let spoken = self
+            .servers
+            .spoken
+            .entry((from, round, epoch))
+            .or_insert_with(new);
         match spoken.life == life {
             true => Ok(spoken),
             false => Err(format!(
@@ -154,7 +162,11 @@ impl Episode {
         if std::mem::replace(&mut server.begun, round) == round {
             return self.note_released(engine, role);
         }
-        let again = self.book.spoken.contains_key(&(place, round, epoch));
+        let again = self
+            .book
+            .servers
+            .spoken
+            .contains_key(&(place, round, epoch));
         let life = engine.life_of(Who::Follower(role));
         let kept = match again {
             true => Err(format!(
@@ -185,7 +197,7 @@ impl Episode {
             return Ok(true);
         }
         let bound = self.setting.job.spec().corrupt_parties() + 2;
-        let of_server = self.book.released.entry(role).or_default();
+        let of_server = self.book.servers.released.entry(role).or_default();
         let new: Vec<Release> = (releases.into_iter())
             .filter(|release| !of_server.contains(release))
             .collect();
