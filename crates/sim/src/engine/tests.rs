@@ -260,7 +260,7 @@ fn a_connection_that_breaks_is_made_again() {
     let mut cuts = 0;
     while !engine.parties.iter().all(|party| party.over) {
         assert!(engine.step(&mut calm).unwrap(), "{:?}", engine.standing());
-        // Not while most are only connecting: a job needs somebody to begin.
+        // Now and then, so that rounds begin and end in between.
         if engine.steps % 40 == 0
             && let Some(link) = engine.whole_links().first().copied()
         {
