@@ -92,7 +92,7 @@ def test_a_model_of_the_host_goes_to_the_parties(place, operator):
             admin.begin("job", names(0, 1, 2), np.array([0.0, np.nan, 0.0, 0.0]))
     with (
         served(place) as coordinator,
-        pytest.raises(bs.InputError, match="keeps no model"),
+        pytest.raises(bs.InputError, match="has no model"),
     ):
         admin_of(place, coordinator, operator).begin("job", names(0, 1, 2), start)
 
