@@ -44,10 +44,6 @@ TANGLED = {
     "job": {
         "follower": "computing released rounds",
     },
-    "sim": {
-        "drive": "parties post servers",
-        "world": "coordinator endings followers hosts lines links membership parties promises uploads",
-    },
 }
 
 # Who names what of whom: the file or folder, then that of what is named, then the names.
