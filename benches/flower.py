@@ -95,8 +95,8 @@ class Cost:
         A key of :data:`WHERE`; the label of the way.
     dim : int
         Length of the vectors.
-    seconds : list of float
-        Of each round, in order.
+    seconds : list of float or None
+        Of each round, in order; ``None`` for a round without the sum of all nodes.
     per_run : int
         Rounds of a run. In the first one of each processes start, and it is not in :attr:`median`.
     deviation : float
@@ -105,24 +105,36 @@ class Cost:
         Bytes of one node in a round: all that it sends and receives.
     server_memory, node_memory : int
         The most bytes of memory of the process of the ServerApp, and of that of a ClientApp.
+    reasons : tuple of str
+        Why rounds had no sum of all nodes.
     """
 
     where: str
     way: str
     dim: int
-    seconds: list[float]
+    seconds: list[float | None]
     per_run: int
     deviation: float
     up: float | None
     down: float | None
     server_memory: int
     node_memory: int
+    reasons: tuple[str, ...] = ()
 
     @property
-    def median(self) -> float:
-        """Seconds of a round: the median, without the first one of each run where there are several."""
-        later = [one for place, one in enumerate(self.seconds) if place % self.per_run]
-        return median(later or self.seconds)
+    def median(self) -> float | None:
+        """Seconds of a round: the median, without the first one of each run where there are others.
+
+        ``None`` where no round had the sum of all nodes.
+        """
+        rounds = [(place, one) for place, one in enumerate(self.seconds) if one is not None]
+        later = [one for place, one in rounds if place % self.per_run]
+        return median(later or [one for _, one in rounds]) if rounds else None
+
+    def ratio(self, plain: Cost) -> float | None:
+        """How many times as long as a plain round one takes, where both were measured."""
+        own, other = self.median, plain.median
+        return None if own is None or other is None else own / other
 
 
 @dataclass(frozen=True)
@@ -166,13 +178,16 @@ class Measured:
         for cost in self.costs:
             if cost.way not in (PLAIN, PEER) and "messages" not in cost.way:
                 peers = [one for one in self.costs if one.way == PEER and self.plain(one) is self.plain(cost)]
-                plain = self.plain(cost).median
+                plain = self.plain(cost)
+                measured = cost.ratio(plain)
+                if measured is None:
+                    continue
                 row = Row(
                     work=f"{cost.where}, {cost.dim:,} coordinates, {cost.way}",
                     unit="× plain",
-                    measured=cost.median / plain,
+                    measured=measured,
                     target=TARGET,
-                    peer=peers[0].median / plain if peers else None,
+                    peer=peers[0].ratio(plain) if peers else None,
                 )
                 rows.append(row)
         return rows
@@ -267,7 +282,7 @@ def measure(settings: Settings, where: str, on_text: OnText) -> list[Cost]:
     Raises
     ------
     blindsum.BlindsumError
-        A run failed, or a round did not have the sum of all nodes.
+        A run failed, or a round had a wrong sum.
     """
     costs = []
     with (
@@ -280,20 +295,32 @@ def measure(settings: Settings, where: str, on_text: OnText) -> list[Cost]:
                 for way in ways(settings, where):
                     on_text(f"{dim:,} coordinates, {way.label}, run {turn + 1} of {settings.turns}")
                     one = federation.run(way.how, settings.rounds, dim, **way.settings)
-                    _check_sums(one, settings.nodes, way)
+                    _check_sums(one, way)
+                    for reason in _reasons(one, settings.nodes):
+                        on_text(f"{way.label}: {reason}")
                     ran.setdefault(way.label, []).append(one)
             costs += [_cost(where, label, dim, runs, settings.nodes) for label, runs in ran.items()]
     return costs
 
 
-def _check_sums(ran: Ran, nodes: int, way: Way) -> None:
+def _check_sums(ran: Ran, way: Way) -> None:
     """A wrong sum is no measurement."""
     for number, one in enumerate(ran.rounds, 1):
-        if one["survivors"] != nodes or one["deviation"] > 1e-3:
+        if one["deviation"] > 1e-3:
             raise BlindsumError(
-                f"{way.label}, round {number}: a sum of {one['survivors']} of {nodes} nodes that deviates by "
+                f"{way.label}, round {number}: a sum of {one['survivors']} nodes that deviates by "
                 f"{one['deviation']:.1e}"
             )
+
+
+def _reasons(ran: Ran, nodes: int) -> list[str]:
+    """What the run printed of rounds without a sum, and which rounds had the sum of fewer nodes."""
+    fewer = [
+        f"round {number}: a sum of {one['survivors']} of {nodes} nodes"
+        for number, one in enumerate(ran.rounds, 1)
+        if one["survivors"] != nodes
+    ]
+    return fewer + [line.strip() for line in ran.printed.splitlines() if " has no sum: " in line]
 
 
 def _cost(where: str, label: str, dim: int, runs: list[Ran], nodes: int) -> Cost:
@@ -304,13 +331,14 @@ def _cost(where: str, label: str, dim: int, runs: list[Ran], nodes: int) -> Cost
         where=where,
         way=label,
         dim=dim,
-        seconds=[one["seconds"] for one in rounds],
+        seconds=[one["seconds"] if one["survivors"] == nodes else None for one in rounds],
         per_run=len(runs[0].rounds),
         deviation=max(one["deviation"] for one in rounds),
         up=sum(up for up, _ in counted) / shares if counted else None,
         down=sum(down for _, down in counted) / shares if counted else None,
         server_memory=max(ran.server_memory for ran in runs),
         node_memory=max(ran.node_memory for ran in runs),
+        reasons=tuple(reason for ran in runs for reason in _reasons(ran, nodes)),
     )
 
 

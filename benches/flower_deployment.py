@@ -66,6 +66,8 @@ class Ran:
         The most bytes of memory of the process of the ServerApp, and of one of a ClientApp.
     up, down : int or None
         Bytes of all nodes in all rounds; ``None`` where they were not counted.
+    printed : str
+        What the run printed.
     """
 
     rounds: list[dict[str, Any]]
@@ -73,6 +75,7 @@ class Ran:
     node_memory: int
     up: int | None
     down: int | None
+    printed: str = ""
 
 
 class Federation:
@@ -161,6 +164,7 @@ class Federation:
             node_memory=max(int(file.read_text(encoding="utf-8")) for file in out.glob("node-*")),
             up=sum(up for up, _ in moved) if moved else None,
             down=sum(down for _, down in moved) if moved else None,
+            printed=printed,
         )
 
     def flwr_run(self, app: Path, config: str = "") -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from benches.flashe_page import Table
 from benches.flower import LOSS_NODES, PEER, TARGET, Cost, Loss, Measured
 from benches.rows import HEADER, number
@@ -28,9 +30,9 @@ def _costs(where: str, costs: list[Cost], found: Measured) -> Table:
     rows = [
         [
             f"{cost.dim:,}, {cost.way}",
-            " ".join(f"{seconds:.2f}" for seconds in cost.seconds),
-            f"{cost.median:.2f}",
-            number(cost.median / found.plain(cost).median),
+            " ".join("no sum" if seconds is None else f"{seconds:.2f}" for seconds in cost.seconds),
+            _text(cost.median, "{:.2f}".format),
+            _text(cost.ratio(found.plain(cost)), number),
             *(["" if count is None else bytes_text(count) for count in (cost.up, cost.down)]),
             bytes_text(cost.server_memory),
             bytes_text(cost.node_memory),
@@ -38,6 +40,7 @@ def _costs(where: str, costs: list[Cost], found: Measured) -> Table:
         ]
         for cost in costs
     ]
+    lost = [f"{cost.dim:,}, {cost.way}: {reason}." for cost in costs for reason in cost.reasons]
     header = [
         "coordinates",
         "rounds in order, s",
@@ -65,7 +68,12 @@ def _costs(where: str, costs: list[Cost], found: Measured) -> Table:
             "runs in the ServerApp's process there; nothing goes over a network, and no bytes are counted."
         ),
     }
-    return Table(f"A {where}", header, rows, notes[where], f"flower-{where}.csv", rows)
+    note = " ".join([notes[where], *lost])
+    return Table(f"A {where}", header, rows, note, f"flower-{where}.csv", rows)
+
+
+def _text(measured: float | None, form: Callable[[float], str]) -> str:
+    return "" if measured is None else form(measured)
 
 
 def _losses(found: Measured) -> Table:

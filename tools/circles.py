@@ -40,12 +40,7 @@ CRATES = (
 )
 
 # Objects whose methods go round between their files, until their states are types. No file is added here.
-TANGLED = {
-    "sim": {
-        "drive": "parties post servers",
-        "world": "coordinator endings followers hosts lines links membership parties promises uploads",
-    },
-}
+TANGLED: dict[str, dict[str, str]] = {}
 
 # Who names what of whom: the file or folder, then that of what is named, then the names.
 Arrows = dict[Path, dict[Path, set[str]]]

@@ -36,8 +36,6 @@ LARGE = {
     },
     "sim": {
         "drive::Drive": (25, 40),
-        "world::World": (29, 131),
-        "world::book::Book": (21, 40),
         "report::RoundReport": (21, 40),
     },
 }

@@ -15,6 +15,7 @@ from flwr.clientapp import ClientApp
 from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS
 
 import blindsum.flower
+from blindsum.flower.texts import RECORD
 from blindsum.rounds import Round
 
 from . import work
@@ -29,13 +30,19 @@ def node_of(context: Any) -> int:
     return int(context.node_config["partition-id"])
 
 
+def round_of(message: Any) -> int:
+    """The number of the round: that of the strategy, of Blindsum's exchanges in it, or of flwr's SecAgg+."""
+    configs = message.content.config_records
+    if "config" in configs:
+        return int(configs["config"]["server-round"])
+    return int(configs[RECORD]["tag"] if RECORD in configs else message.metadata.group_id)
+
+
 def lost_now(message: Any, context: Any) -> str:
     """Where this node is to be lost in the round of a message."""
     if node_of(context) != work.VICTIM:
         return work.NOBODY
-    configs = message.content.config_records
-    number = configs["config"]["server-round"] if "config" in configs else message.metadata.group_id
-    return work.lost_at(str(context.run_config["lost"]), int(number))
+    return work.lost_at(str(context.run_config["lost"]), round_of(message))
 
 
 def fails(message: Any, context: Any, call_next: Any) -> Any:

@@ -95,7 +95,7 @@ def verify(trail: AnyPath, head: str | None = None) -> Verified:
         raise AuditError(
             path,
             None,
-            f"no line has the hash {wanted}: lines were cut off or written anew since it was noted; "
+            f"no line has the hash {wanted}: lines were cut off or rewritten since it was noted; "
             "compare it with a copy of the file",
         )
     return Verified(entries=count, head=last, first=times[0], last=times[1], torn=torn)

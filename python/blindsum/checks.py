@@ -338,8 +338,8 @@ def _weight_advice(weight: int, spec: JobSpec) -> str:
     except SpecError as error:
         return f"; {error.rule}; in this job an update comes alone, without a weight"
     return (
-        f"; where parties weigh more, e.g. by their number of examples, the job must say so: set "
-        f"max_weight = {weight} or more in it (for everybody, at the coordinator)"
+        "; if parties have larger weights, e.g. their number of examples, the job must allow them: "
+        f"set max_weight = {weight} or more in it (for everybody, at the coordinator)"
     )
 
 

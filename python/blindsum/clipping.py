@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("blindsum")
 
 LONGER = (
-    "raise max_norm in the job, where bound is l2 clip as well; or take more bits, "
-    "for rounding takes its part of the norm"
+    "raise max_norm in the job (with bound = l2 clip as well), or use more bits, since rounding uses "
+    "a part of the norm"
 )
 """What helps where the bound of the norm shortens updates."""
 
@@ -57,5 +57,5 @@ class ClippingLog:
                 advice = "one round is meant to be where updates jump; if it goes on, take clipping = tensor"
             elif spec.encoding.max_norm and clipped.scaled_by is not None:
                 bound, advice = f"max_norm = {spec.encoding.max_norm:g}", LONGER
-        text = "job %r, round %d: %s (%s); the mean does not have what was cut off: %s"
+        text = "job %r, round %d: %s (%s); the mean lacks the excess: %s"
         logger.warning(text, spec.job, number, what, bound, advice)

@@ -109,10 +109,10 @@ class Coordinator(Hosting, Shown):
         ``HOST:PORT`` at which scrapes (``/metrics``) and health checks (``/livez``, ``/readyz``) are answered
         by plain HTTP; with port 0 the system chooses a free one. ``None`` answers nowhere.
     admin
-        ``HOST:PORT`` at which operators see how the job stands and give orders, with :class:`Admin`; with
-        ``None`` nobody may from outside.
+        ``HOST:PORT`` at which operators see the state of the job and give orders, with :class:`Admin`;
+        with ``None`` nobody may from outside.
     dashboard
-        ``HOST:PORT`` at which people see in a browser how the job stands, by plain HTTP; ``None`` shows it
+        ``HOST:PORT`` of a page that shows the job in a browser, over plain HTTP; ``None`` shows it
         nowhere.
     dashboard_token_file
         Needed with ``dashboard``: a file whose first line is the token that the page asks for, 16 characters
@@ -123,8 +123,8 @@ class Coordinator(Hosting, Shown):
         two wait for all parties that are connected.
     change
         How many parties of the latest round ``"turns"`` and ``"random"`` replace at once, at least; otherwise
-        they replace none. The difference of two sums tells most if one party was replaced: a party refuses
-        rosters that change less than ``min_cohort_change`` of its policy.
+        they replace none. The difference of two sums reveals most if one party was replaced: a party
+        refuses rosters that change less than ``min_cohort_change`` of its policy.
     hosted
         Whether your program begins the rounds, each with the parties that it names: :meth:`round`,
         :meth:`begin`. The coordinator begins none by itself then.
@@ -235,20 +235,20 @@ class Coordinator(Hosting, Shown):
 
         A status is plain data. In it, ``connected`` lists the parties that are connected, and
         ``min_parties`` is how many a round needs. ``lost`` lists parties whose connection was lost since
-        the latest round was offered. ``left`` says by name why parties have left and have not come back; the
-        text comes from them, unless their certificates were revoked. ``unconfirmed`` lists survivors of the
-        latest sum that have not confirmed it. ``warning`` is what the operator must do soon, such as to renew
-        a revocation list: while it is out of date no round begins, and none counts as failed; the same if a
-        clock is wrong.
-        ``key_exchange`` is that of TLS on the connection of each party and other server, as in
-        ``X25519MLKEM768``. ``blocked`` says for whom or what the job waits after a round without a result,
-        or before a round can end; ``warning`` has it, too. ``held`` says why operators let no round begin, as
-        after :meth:`pause`. ``ready`` lists the parties that are ready for the round that is offered, and
-        ``banned`` those that are banned, with the time until when in milliseconds since 1970. ``state`` is
-        ``"running"``, ``"done"``, ``"failed"``, or ``"stopped"`` if this coordinator cannot go on and the job
-        has not failed, as with a full store. ``round`` is the latest round. If its ``key_setup`` is true, it
-        only gives the key of the job to its ``survivors``. Its ``total_weight`` is ``None`` before there is a
-        sum, and if :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as in
+        the latest round was offered. ``left`` has by name the reasons of parties that have left and not
+        returned; the text comes from them, unless their certificates were revoked. ``unconfirmed`` lists
+        survivors of the latest sum that have not confirmed it. ``warning`` has tasks of the operator,
+        such as to renew a revocation list: while it is out of date no round begins, and none counts as
+        failed; the same if a clock is wrong. ``key_exchange`` is that of TLS on the connection of each
+        party and other server, as in ``X25519MLKEM768``. ``blocked`` names the party or event for which
+        the job waits after a round without a result, or before a round can end; ``warning`` has it, too.
+        ``held`` has the reason why operators hold the job, as after :meth:`pause`. ``ready`` lists the
+        parties that are ready for the round that is offered, and ``banned`` those that are banned, with
+        the time until when in milliseconds since 1970. ``state`` is ``"running"``, ``"done"``,
+        ``"failed"``, or ``"stopped"`` if this coordinator cannot go on and the job has not failed, as
+        with a full store. ``round`` is the latest round. If its ``key_setup`` is true, it only gives the
+        key of the job to its ``survivors``. Its ``total_weight`` is ``None`` before there is a sum, and
+        if :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as in
         :attr:`RoundResult.result`.
 
         Parameters
@@ -326,8 +326,9 @@ class Coordinator(Hosting, Shown):
     ) -> str:
         """Change the terms of the job: how many rounds it has in all, and its deadlines in seconds.
 
-        What is ``None`` stays as it is. Deadlines hold from the next round on. Parties are told with the
-        beginning of a round. The specification and its hash stay as they are; the store keeps the terms.
+        ``None`` leaves a value unchanged. Deadlines hold from the next round on. Parties receive the
+        terms with the beginning of a round. The specification and its hash stay as they are; the store
+        keeps the terms.
 
         Raises
         ------
@@ -356,8 +357,8 @@ class Coordinator(Hosting, Shown):
     def ban(self, party: str, reason: str, *, seconds: float | None = None) -> str:
         """Leave a party out, for so many seconds or until :meth:`unban`.
 
-        Its connection ends, the round under way goes on without it, and it is not let in. It waits and tries
-        again for as long as its own ``give_up_after`` lasts.
+        Its connection ends, the round under way goes on without it, and its connections are refused. It
+        waits and tries again for as long as its own ``give_up_after`` lasts.
 
         Raises
         ------
@@ -369,7 +370,7 @@ class Coordinator(Hosting, Shown):
         return self._order("ban", reason, party=party, seconds=seconds)
 
     def unban(self, party: str, reason: str) -> str:
-        """Let a party in again.
+        """End the ban of a party.
 
         Raises
         ------
@@ -396,7 +397,7 @@ class Coordinator(Hosting, Shown):
             This coordinator has no store.
         """
         if self._store is None:
-            rule = "this coordinator keeps no models: give store=, or take final_model of a party's session"
+            rule = "this coordinator stores no models: give store=, or take final_model of a party's session"
             raise ConfigError("store", rule)
         states = {state["job"]: state for state in stored_jobs(self._store)}
         return stored_model(self._store, self._spec.job, int(states[self._spec.job]["model_version"]))
@@ -416,7 +417,7 @@ class Coordinator(Hosting, Shown):
             No round has a value of the metric yet.
         """
         if self._store is None:
-            rule = "this coordinator keeps no models: give store="
+            rule = "this coordinator stores no models: give store="
             raise ConfigError("store", rule)
         return stored_best_model(self._store, self._spec.job)[1]
 
@@ -428,7 +429,7 @@ class Coordinator(Hosting, Shown):
         """Read certificate, key, CA and revocation list again now.
 
         This also happens by itself, within seconds of a change of one of the files. A file that cannot be
-        used is logged, and what was read before it stays in use. New connections show the new certificate; a
+        used is logged, and the earlier content stays in use. New connections show the new certificate; a
         party that is revoked is in no further round.
         """
         self._native.reload()

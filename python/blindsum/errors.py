@@ -275,8 +275,8 @@ class RoundUnknown(BlindsumError):
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(
             f"round {number}: this party's update is out, and whether it counts is not known here: {reason}; "
-            "the coordinator's store knows, and a party that was stopped is told when it is started again "
-            "with its state folder"
+            "the coordinator's store has the outcome, and a party that was stopped learns it when it "
+            "is started again with its state folder"
         )
         self.number = number
         self.reason = reason

@@ -41,8 +41,8 @@ def first_model(model: object, spec: JobSpec, what: str = "model") -> Vector:
         job that does not take its first model from the coordinator.
     """
     if spec.initial != "coordinator":
-        rule = f'the job says initial = "{spec.initial}"'
-        raise InputError(f'{what}: {rule}; give no model, or let the job say initial = "coordinator"')
+        rule = f'the job has initial = "{spec.initial}"'
+        raise InputError(f'{what}: {rule}; give no model, or set initial = "coordinator" in the job')
     start = as_vector(model, spec.dim, what)
     if (index := _native.first_not_finite(start)) is not None:
         raise InputError(f"{what}: coordinate {index} is not a finite number", index)
@@ -105,7 +105,7 @@ class ZerosLog:
             "job %r, round %d: the model that the job starts from is all zeros. A linear model can learn "
             "from zeros, a network with hidden layers does not. Start the coordinator with another model: "
             "blindsum serve --model FILE, or Coordinator(model=...), or a job with initial = 'first-party'; "
-            "initial = 'zeros' says that zeros are meant",
+            "initial = 'zeros' declares zeros as intended",
             self._job,
             number,
         )

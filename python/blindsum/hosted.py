@@ -153,7 +153,7 @@ class PendingRound(Shown):
         return self._end
 
     def report_failed(self, party: str, reason: str = "") -> None:
-        """Tell the coordinator that a party has failed, as your framework has learnt.
+        """Report to the coordinator that a party has failed.
 
         Nobody waits for the party any more: at once the round goes on without it, or ends if too few are
         left. Nothing happens if its update is in already, if it is not in the round, or once that has ended.
@@ -434,7 +434,7 @@ def given_model(model: object, spec: JobSpec | None = None) -> object:
         No vector of ``dim`` finite floats, or the job keeps no model.
     """
     if spec is not None and spec.model_update == "none":
-        raise InputError('model: the job keeps no model (model_update = "none"): give none')
+        raise InputError('model: the job has no model (model_update = "none"): give none')
     from blindsum import arrays
 
     start = arrays.as_vector(model, None if spec is None else spec.dim, "model")

@@ -50,8 +50,8 @@ def join(
     ca
         The certificate of the job's CA, or the folder with ``ca.pem``.
     revoked
-        The CA's revocation list; once one is used, it must be kept current. A changed one is read again
-        while the party runs, as are its certificate and the CA's.
+        The CA's revocation list; if one is used, it must be updated before it expires. A changed one is
+        read again while the party runs, as are its certificate and the CA's.
     policy
         The rules by which the party accepts the job; ``None`` means the defaults of :class:`Policy`.
     server_name
@@ -68,8 +68,8 @@ def join(
         than 0.2 s; with 0 masks are computed when they are needed. ``flashe`` has masks to compute ahead, and
         the ring and the all-reduce of ``paillier`` the random part of encryption.
     location
-        Where the party is, in words of your own, at most 64 characters; ``""`` says nothing. The coordinator
-        hears it. Rings with ``order = "location"`` stand in this order.
+        Where the party is, in words of your own, at most 64 characters; ``""`` says nothing. The
+        coordinator receives it. Rings with ``order = "location"`` use this order.
     layout
         This party's model: a ``ModelVector`` (:mod:`blindsum.torch`, ``.jax``, ``.sklearn``), or the lines of
         its layout. A job of another model is refused; where the job binds no layout, one of another ``dim``.

@@ -204,8 +204,9 @@ class ModelLayout(Shown, ABC):
         if self._trained not in (None, trained) and not self._is_told:
             self._is_told = True
             logger.warning(
-                "this model was trained on after its change was taken, and no model was loaded in between: "
-                "the change has that of the round before in it, too. Call load(rnd.model) in each round "
+                "this model was trained after its change was computed, and no model was loaded in "
+                "between: the change includes that of the round before. Call load(rnd.model) in each "
+                "round "
                 "before you train"
             )
         self._trained = trained

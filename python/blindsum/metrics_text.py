@@ -33,6 +33,6 @@ def best_text(best: Mapping[str, Any]) -> str:
 
 def _text(name: str, value: float | None, share: float) -> str:
     if value is None:
-        return f"{name} reported by nobody"
+        return f"{name} reported by no party"
     part = "" if share == 1.0 else f" (of {100 * share:.3g} % of the weight)"
     return f"{name} {value:.4g}{part}"

@@ -53,7 +53,7 @@ class SecAgg(Protocol):
     Attributes
     ----------
     threshold : int
-        How many shares rebuild a party's secret; 0 chooses a safe number. By default ``0``.
+        Number of shares that reconstruct a party's secret; 0 chooses a safe number. By default ``0``.
     """
 
     name: ClassVar[str] = "secagg"
@@ -69,7 +69,7 @@ class SecAggPlus(Protocol):
     neighbours : int
         Neighbours of a party in the graph; 0 chooses the smallest safe number. By default ``0``.
     threshold : int
-        How many shares rebuild a party's secret; 0 chooses a safe number. By default ``0``.
+        Number of shares that reconstruct a party's secret; 0 chooses a safe number. By default ``0``.
     """
 
     name: ClassVar[str] = "secagg+"
@@ -84,9 +84,9 @@ class Fssa(Protocol):
     Attributes
     ----------
     threshold : int
-        How many sums of shares rebuild the sum; 0 chooses. By default ``0``.
+        Number of sums of shares that reconstruct the sum; 0 chooses. By default ``0``.
     packing : int
-        How many words share one polynomial; 0 chooses. By default ``0``.
+        Number of words in one polynomial; 0 chooses. By default ``0``.
     """
 
     name: ClassVar[str] = "fssa"
@@ -101,9 +101,9 @@ class Pss(Protocol):
     Attributes
     ----------
     threshold : int
-        How many sums of shares rebuild the sum; 0 chooses. By default ``0``.
+        Number of sums of shares that reconstruct the sum; 0 chooses. By default ``0``.
     packing : int
-        How many words share one polynomial; 0 chooses. By default ``0``.
+        Number of words in one polynomial; 0 chooses. By default ``0``.
     """
 
     name: ClassVar[str] = "pss"
@@ -118,11 +118,12 @@ class PssMalicious(Protocol):
     Attributes
     ----------
     packing : int
-        How many words share one polynomial; 0 chooses. By default ``0``.
+        Number of words in one polynomial; 0 chooses. By default ``0``.
     bound : str
-        What is proved to be bounded. ``entries``: Every coordinate, by the bits of its word; and the L2 norm
-        of the vector where ``max_norm`` says so; ``l2``: The L2 norm alone, for less upload from about 200
-        coordinates on; ``max_norm`` must be set, and be no larger than ``clip``. By default ``"entries"``.
+        The bounded quantity of the proof. ``entries``: Every coordinate, by the bits of its word; and the L2
+        norm of the vector if there is a ``max_norm``; ``l2``: Only the L2 norm, for less upload from about
+        200 coordinates on; ``max_norm`` must be set, and be no larger than ``clip``. By default
+        ``"entries"``.
     """
 
     name: ClassVar[str] = "pss-malicious"
@@ -137,16 +138,16 @@ class Flashe(Protocol):
     Attributes
     ----------
     masking : str
-        How many masks hide a word. ``cheaper``: The one of the two that is expected to cost less at the job's
-        dropouts; ``double``: Two, which cancel between neighbours; ``single``: One. By default ``"cheaper"``.
+        Number of masks of a word. ``cheaper``: The cheaper one of the two at the job's expected dropouts;
+        ``double``: Two, which cancel between neighbours; ``single``: One. By default ``"cheaper"``.
     key_rounds : int
-        Rounds that a key of the job serves before another one is made; 0 keeps it for the job. By default
+        Rounds that a key of the job serves before another one is made; 0 means the whole job. By default
         ``0``.
     density : float
         Part of the coordinates of each tensor that a party sends; 1 sends all. Below 1 rounds are sparse: a
         party sends its largest coordinates and adds the others to its next update. By default ``1.0``.
     density_start : float
-        Density of the first sum, where it falls to ``density`` step by step. By default ``1.0``.
+        Density of the first sum, from which it falls to ``density`` in steps. By default ``1.0``.
     density_steps : int
         Steps in which the density falls from ``density_start``; 0 begins with ``density``. By default ``0``.
     density_rounds : int
@@ -155,9 +156,9 @@ class Flashe(Protocol):
         Parties that must have sent a coordinate of a sparse round for its sum to be opened; 0 means 2. By
         default ``0``.
     divisor : str
-        What the sum of a coordinate of a sparse round is divided by. ``parties``: All parties whose updates
-        are in the round, so that what is sent late counts once; ``senders``: Those that sent the coordinate.
-        By default ``"parties"``.
+        Divisor of the sum of a coordinate in a sparse round. ``parties``: All parties whose updates are in
+        the round, so that late values count once; ``senders``: The parties that sent the coordinate. By
+        default ``"parties"``.
     """
 
     name: ClassVar[str] = "flashe"
@@ -178,37 +179,36 @@ class Mpc3(Protocol):
     Attributes
     ----------
     rule : str
-        What the servers make of the vectors. ``fedavg``: The mean, with the weights of the encoding (McMahan
-        et al. 2017); ``weighted``: The same, where each party has a weight: ``max_weight`` must be above 1;
-        ``clipped``: The mean of vectors that are shortened to ``norm`` where they are longer; ``fltrust``: A
-        vector counts the more, the closer its direction is to that of the party ``root`` (Cao et al. 2021);
-        ``krum``: The vector that is nearest to its nearest others (Blanchard et al. 2017); ``multi-krum``:
-        The mean of all but ``bad`` vectors, those that are nearest to their nearest others; ``median``: The
-        median of each coordinate (Yin et al. 2018); ``trimmed-mean``: The mean of each coordinate without its
-        ``bad`` smallest and largest values (Yin et al. 2018); ``cosine``: Vectors that point where another
-        one points count less (after Fung et al. 2020). By default ``"fedavg"``.
+        The rule that the servers apply to the vectors. ``fedavg``: The mean, with the weights of the encoding
+        (McMahan et al. 2017); ``weighted``: The mean, where each party gives a weight: ``max_weight`` must be
+        above 1; ``clipped``: The mean of the vectors, of which longer ones are shortened to ``norm``;
+        ``fltrust``: A vector counts the more, the closer its direction is to that of the party ``root`` (Cao
+        et al. 2021); ``krum``: The vector that is nearest to its nearest others (Blanchard et al. 2017);
+        ``multi-krum``: The mean of all but ``bad`` vectors, those that are nearest to their nearest others;
+        ``median``: The median of each coordinate (Yin et al. 2018); ``trimmed-mean``: The mean of each
+        coordinate without its ``bad`` smallest and largest values (Yin et al. 2018); ``cosine``: Vectors that
+        point where another one points count less (after Fung et al. 2020). By default ``"fedavg"``.
     norm : float
         ``clipped``: the L2 norm that longer vectors are shortened to; 0 is the largest that the encoding
         allows. By default ``0.0``.
     bad : int
-        ``krum``, ``multi-krum``, ``trimmed-mean``: how many vectors may be bad; 0 is ``corrupt`` of
-        ``parties``. By default ``0``.
+        ``krum``, ``multi-krum``, ``trimmed-mean``: the number of vectors that may be bad; 0 stands for
+        ``corrupt`` of ``parties``. By default ``0``.
     root : str
         ``fltrust``: the name of the party whose vector the others are compared with. By default ``"root"``.
     trust : str
-        ``fltrust``: whether it is shown how much all vectors are trusted together. ``shown``: Whoever learns
-        the result learns the sum of all trust; ``hidden``: The servers divide by it, which takes 23 rounds
-        more. By default ``"shown"``.
+        ``fltrust``: whether the sum of all trust is shown. ``shown``: Recipients of the result learn the sum
+        of all trust; ``hidden``: The servers divide by it, for 23 more rounds. By default ``"shown"``.
     noise : float
-        ``fedavg``, ``clipped``: Gaussian noise in the sum of the vectors, as its standard deviation to
+        ``fedavg``, ``clipped``: Gaussian noise in the sum of the vectors, as its standard deviation for
         somebody who works with one server, in multiples of the longest vector. By default ``0.0``.
     result : str
-        Who learns the result. ``both``: The three servers and the parties; ``parties``: The parties alone: no
-        server knows the result, nor the model that it makes; ``servers``: The three servers alone: parties
-        learn whose vectors count, and there is no model. By default ``"both"``.
+        The recipients of the result. ``both``: The three servers and the parties; ``parties``: Only the
+        parties: no server knows the result, nor the next model; ``servers``: Only the three servers: parties
+        learn which vectors count, and there is no model. By default ``"both"``.
     truncation : str
-        How the servers round numbers. ``probabilistic``: Up or down, at random; ``exact``: Down, for about 7
-        rounds more each time. By default ``"probabilistic"``.
+        Rounding of numbers by the servers. ``probabilistic``: Up or down, at random; ``exact``: Down, for
+        about 7 rounds more each time. By default ``"probabilistic"``.
     """
 
     name: ClassVar[str] = "mpc3"
@@ -232,20 +232,20 @@ class PaillierRing(Protocol):
         Bits of the key N. ``2048``: A level of security of 112 bits; ``3072``: A level of security of 128
         bits. By default ``"2048"``.
     exponents : str
-        How long the random exponents of encryption are. ``full``: Half as long as the key: as hard to break
-        as factoring; ``short``: Four times the level of security, which is faster and rests on one assumption
+        Length of the random exponents of encryption. ``full``: Half as long as the key: as hard to break as
+        factoring; ``short``: Four times the level of security, which is faster and rests on one assumption
         more. By default ``"full"``.
     key_rounds : int
-        Rounds that a key serves before another one is made; 0 keeps it for the job. By default ``0``.
+        Rounds that a key serves before another one is made; 0 means the whole job. By default ``0``.
     key_minutes : float
-        Minutes that a key serves before another one is made; 0 keeps it for the job. By default ``0.0``.
+        Minutes that a key serves before another one is made; 0 means the whole job. By default ``0.0``.
     order : str
-        In which order the parties stand in the ring. ``name``: By their names; ``location``: By where they
-        say that they are, then by their names; ``hash``: By a hash of the job and their names: a party that
-        joins or leaves does not change the order of the others. By default ``"name"``.
+        Order of the parties in the ring. ``name``: By their names; ``location``: By their claimed locations,
+        then by their names; ``hash``: By a hash of the job and their names: a party that joins or leaves does
+        not change the order of the others. By default ``"name"``.
     decryptor : str
-        The host of the server that makes keys and opens sums, as in its certificate; empty where that is done
-        in the coordinator's process. By default ``""``.
+        The host of the server that makes keys and opens sums, as in its certificate; empty if this is in the
+        coordinator's process. By default ``""``.
     """
 
     name: ClassVar[str] = "paillier-ring"
@@ -267,20 +267,20 @@ class PaillierBroadcast(Protocol):
         Bits of the key N. ``2048``: A level of security of 112 bits; ``3072``: A level of security of 128
         bits. By default ``"2048"``.
     exponents : str
-        How long the random exponents of encryption are. ``full``: Half as long as the key: as hard to break
-        as factoring; ``short``: Four times the level of security, which is faster and rests on one assumption
+        Length of the random exponents of encryption. ``full``: Half as long as the key: as hard to break as
+        factoring; ``short``: Four times the level of security, which is faster and rests on one assumption
         more. By default ``"full"``.
     key_rounds : int
-        Rounds that a key serves before another one is made; 0 keeps it for the job. By default ``0``.
+        Rounds that a key serves before another one is made; 0 means the whole job. By default ``0``.
     key_minutes : float
-        Minutes that a key serves before another one is made; 0 keeps it for the job. By default ``0.0``.
+        Minutes that a key serves before another one is made; 0 means the whole job. By default ``0.0``.
     order : str
-        In which order the parties stand in the ring. ``name``: By their names; ``location``: By where they
-        say that they are, then by their names; ``hash``: By a hash of the job and their names: a party that
-        joins or leaves does not change the order of the others. By default ``"name"``.
+        Order of the parties in the ring. ``name``: By their names; ``location``: By their claimed locations,
+        then by their names; ``hash``: By a hash of the job and their names: a party that joins or leaves does
+        not change the order of the others. By default ``"name"``.
     decryptor : str
-        The host of the server that makes keys and opens sums, as in its certificate; empty where that is done
-        in the coordinator's process. By default ``""``.
+        The host of the server that makes keys and opens sums, as in its certificate; empty if this is in the
+        coordinator's process. By default ``""``.
     """
 
     name: ClassVar[str] = "paillier-broadcast"
@@ -294,7 +294,7 @@ class PaillierBroadcast(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PaillierAllReduce(Protocol):
-    """Paillier, each part of the vector goes from party to party, all parts at once (MYSTIKO).
+    """Paillier, each part of the vector goes from party to party, all parts in parallel (MYSTIKO).
 
     Attributes
     ----------
@@ -302,20 +302,20 @@ class PaillierAllReduce(Protocol):
         Bits of the key N. ``2048``: A level of security of 112 bits; ``3072``: A level of security of 128
         bits. By default ``"2048"``.
     exponents : str
-        How long the random exponents of encryption are. ``full``: Half as long as the key: as hard to break
-        as factoring; ``short``: Four times the level of security, which is faster and rests on one assumption
+        Length of the random exponents of encryption. ``full``: Half as long as the key: as hard to break as
+        factoring; ``short``: Four times the level of security, which is faster and rests on one assumption
         more. By default ``"full"``.
     key_rounds : int
-        Rounds that a key serves before another one is made; 0 keeps it for the job. By default ``0``.
+        Rounds that a key serves before another one is made; 0 means the whole job. By default ``0``.
     key_minutes : float
-        Minutes that a key serves before another one is made; 0 keeps it for the job. By default ``0.0``.
+        Minutes that a key serves before another one is made; 0 means the whole job. By default ``0.0``.
     order : str
-        In which order the parties stand in the ring. ``name``: By their names; ``location``: By where they
-        say that they are, then by their names; ``hash``: By a hash of the job and their names: a party that
-        joins or leaves does not change the order of the others. By default ``"name"``.
+        Order of the parties in the ring. ``name``: By their names; ``location``: By their claimed locations,
+        then by their names; ``hash``: By a hash of the job and their names: a party that joins or leaves does
+        not change the order of the others. By default ``"name"``.
     decryptor : str
-        The host of the server that makes keys and opens sums, as in its certificate; empty where that is done
-        in the coordinator's process. By default ``""``.
+        The host of the server that makes keys and opens sums, as in its certificate; empty if this is in the
+        coordinator's process. By default ``""``.
     """
 
     name: ClassVar[str] = "paillier-allreduce"
@@ -338,18 +338,19 @@ class Quantised(Encoding):
     clip : float
         Bound on a coordinate or on the L2 norm, by ``clipping``. By default ``1.0``.
     clipping : str
-        What ``clip`` bounds. ``tensor``: Every coordinate of a tensor; ``l2``: The L2 norm of the whole
-        vector; ``aciq``: Every coordinate of a tensor, at most: from the second round on the bound follows
-        from how far the coordinates of the parties went in earlier rounds, and is never wider than ``clip``.
-        Updates that at most double from round to round are not cut off; after a larger jump one round is.
-        Everybody learns how many parties were above parts of the bound. By default ``"tensor"``.
+        The quantity that ``clip`` bounds. ``tensor``: Every coordinate of a tensor; ``l2``: The L2 norm of
+        the whole vector; ``aciq``: Every coordinate of a tensor, at most: from the second round on the bound
+        follows from the range of the parties' coordinates in earlier rounds, and is never wider than
+        ``clip``. Updates that at most double from round to round are not cut off; after a larger jump one
+        round is. Recipients of the sum learn how many parties were above fractions of the bound. By default
+        ``"tensor"``.
     max_norm : float
-        Bound on the L2 norm of an update as it is sent; 0 has none. By default ``0.0``.
+        Bound on the L2 norm of an encoded update; 0 means none. By default ``0.0``.
     rounding : str
-        How values are rounded to levels. ``stochastic``: To one of 2^bits levels at random, so that the
-        expectation is the value: no bias, wherever 0 lies; ``nearest``: To the nearest of 2^bits - 1 levels,
-        of which the middle one is 0: what is 0 stays 0. Every other value has an error of up to half a level,
-        the same in each round. By default ``"stochastic"``.
+        Rounding of values to levels. ``stochastic``: To one of 2^bits levels at random, so that the
+        expectation is the value: no bias, at every position of 0; ``nearest``: To the nearest of 2^bits - 1
+        levels, of which the middle one is 0, so that 0 stays 0. Every other value has an error of up to half
+        a level, the same in each round. By default ``"stochastic"``.
     max_weight : int
         Largest weight of an update; 1 gives every party the same weight. By default ``1``.
     tensors : Sequence[Tensor]
@@ -388,7 +389,7 @@ class Fixed64(Encoding):
 
 @dataclass(frozen=True, kw_only=True)
 class Integers(Encoding):
-    """Unsigned integers as they are, with exact sums.
+    """Unsigned integers without quantisation, with exact sums.
 
     Attributes
     ----------
@@ -410,7 +411,7 @@ class FedAvg(ServerStep):
     Attributes
     ----------
     learning_rate : float
-        What the mean is multiplied with. By default ``1.0``.
+        Factor of the mean. By default ``1.0``.
     """
 
     name: ClassVar[str] = "fedavg"
@@ -426,9 +427,9 @@ class FedAvgM(ServerStep):
     Attributes
     ----------
     learning_rate : float
-        What the momentum is multiplied with before it is added to the model. By default ``1.0``.
+        Factor of the momentum when it is added to the model. By default ``1.0``.
     momentum : float
-        The part of the momentum that is left after a round. By default ``0.9``.
+        The part of the momentum that remains after a round. By default ``0.9``.
     """
 
     name: ClassVar[str] = "fedavgm"
@@ -445,13 +446,13 @@ class FedAdam(ServerStep):
     Attributes
     ----------
     learning_rate : float
-        What the direction is multiplied with. By default ``0.01``.
+        Factor of the direction. By default ``0.01``.
     beta1 : float
-        The part of the momentum that is left after a round. By default ``0.9``.
+        The part of the momentum that remains after a round. By default ``0.9``.
     beta2 : float
-        The part of the second moment that is left after a round. By default ``0.99``.
+        The part of the second moment that remains after a round. By default ``0.99``.
     tau : float
-        What is added to the root of the second moment. The second moment begins with its square. By default
+        Added to the root of the second moment. The second moment begins with its square. By default
         ``0.001``.
     """
 
@@ -472,13 +473,13 @@ class FedYogi(ServerStep):
     Attributes
     ----------
     learning_rate : float
-        What the direction is multiplied with. By default ``0.01``.
+        Factor of the direction. By default ``0.01``.
     beta1 : float
-        The part of the momentum that is left after a round. By default ``0.9``.
+        The part of the momentum that remains after a round. By default ``0.9``.
     beta2 : float
         1 - beta2 is the part of the squared mean by which the second moment moves. By default ``0.99``.
     tau : float
-        What is added to the root of the second moment. The second moment begins with its square. By default
+        Added to the root of the second moment. The second moment begins with its square. By default
         ``0.001``.
     """
 
@@ -496,11 +497,11 @@ class FedAdagrad(ServerStep):
     Attributes
     ----------
     learning_rate : float
-        What the direction is multiplied with. By default ``0.1``.
+        Factor of the direction. By default ``0.1``.
     beta1 : float
-        The part of the momentum that is left after a round. By default ``0.0``.
+        The part of the momentum that remains after a round. By default ``0.0``.
     tau : float
-        What is added to the root of the second moment. The second moment begins with its square. By default
+        Added to the root of the second moment. The second moment begins with its square. By default
         ``0.001``.
     """
 
@@ -512,29 +513,29 @@ class FedAdagrad(ServerStep):
 
 @dataclass(frozen=True, kw_only=True)
 class NoStop(Stop):
-    """The job ends when its rounds are done, and no model is kept as the best one."""
+    """The job ends when its rounds are done, and no model is stored as the best one."""
 
     name: ClassVar[str] = "never"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plateau(Stop):
-    """The job ends once a metric has not become better for some rounds.
+    """The job ends after a metric has not improved for some rounds.
 
-    The model with its best value is kept.
+    The model with its best value is stored.
 
     Attributes
     ----------
     metric : str
         The metric: the name of one of the job's ``metrics``. By default ``""``.
     better : str
-        Which values are better. ``higher``: Greater values, as of an accuracy; ``lower``: Smaller values, as
-        of a loss. By default ``"higher"``.
+        The direction of improvement. ``higher``: Greater values, for an accuracy; ``lower``: Smaller values,
+        for a loss. By default ``"higher"``.
     patience : int
         Rounds with a value of the metric, and without a better one, after which the job ends; 0 never ends
-        it, and only keeps the best model. By default ``5``.
+        it, and only stores the best model. By default ``5``.
     least_gain : float
-        How much better than the best value another one must be; as much is not enough. By default ``0.0``.
+        The least improvement over the best value; exactly as much is not enough. By default ``0.0``.
     """
 
     name: ClassVar[str] = "plateau"
@@ -557,20 +558,20 @@ class JobFields:
     dim : int
         Number of coordinates of an update; where a ``layout`` is given, it follows from that.
     job : str
-        Name of the job, ``[a-z0-9._-]{1,64}``, not of dots alone. By default ``"job"``.
+        Name of the job, ``[a-z0-9._-]{1,64}``, not only dots. By default ``"job"``.
     adversary : str
-        Against whom the job must protect updates. ``semi-honest``: Coordinator and corrupt parties follow the
-        protocol, and look at all they can; ``active``: Coordinator and corrupt parties may deviate from the
-        protocol in any way. By default ``"active"``.
+        The adversary against which the job must protect updates. ``semi-honest``: Coordinator and corrupt
+        parties follow the protocol, and try to learn from their views; ``active``: Coordinator and corrupt
+        parties may deviate from the protocol in any way. By default ``"active"``.
     suite : str
         Key agreement between parties. ``x25519``: X25519; ``p256``: NIST P-256. By default ``"x25519"``.
     min_parties : int
         Smallest number of survivors whose sum may be opened, and of parties in a round; 0 chooses, by the
         protocol, ``parties``, ``corrupt`` and ``dropout``. By default ``0``.
     rounds : int
-        Number of rounds; 0 goes on until the job is stopped. By default ``1``.
+        Number of rounds; 0 continues until the job is stopped. By default ``1``.
     encoding : Encoding
-        How numbers become words, with the options of that: ``"name"``, or a table with ``name`` and options.
+        The encoding of numbers as words, with its options: ``"name"``, or a table with ``name`` and options.
         By default ``"quantised"``.
     corrupt : float
         Fraction of ``parties`` that may work together with the coordinator. By default ``0.1``.
@@ -583,31 +584,29 @@ class JobFields:
     input_deadline : float
         Seconds that the input stage waits: training happens in it. By default ``600.0``.
     model_update : str
-        What the mean does to the job's model. The default is ``add``, and ``none`` for integers. ``add``: It
-        is added to the model: parties send differences; ``replace``: It becomes the model: parties send
+        The effect of the mean on the job's model. The default is ``add``, and ``none`` for integers. ``add``:
+        It is added to the model: parties send differences; ``replace``: It becomes the model: parties send
         models; ``none``: Nothing: the job only computes means.
     metrics : tuple[Metric, ...]
-        What parties may report beside an update, such as an accuracy: its weighted mean over those that
-        report it is a part of the result. By default none.
+        Values that parties may report beside an update, such as an accuracy: the weighted mean over the
+        parties that report it is a part of the result. By default none.
     layout : tuple[str, ...]
         The tensors of the model in the order of their coordinates, a line ``NAME DTYPE SHAPE`` for each, as
         in ``conv1.weight float32 16x1x3x3``; a scalar has the shape ``1``. A party with another model refuses
         the job. By default none.
     parameters : Parameters
-        Hyperparameters for the parties' programs: a free table of numbers, text, truth values and lists of
-        these. By default none.
+        Hyperparameters for the parties' programs: a free table of numbers, text, booleans and lists of these.
+        By default none.
     step : ServerStep
-        What adding to the model means, with the options of that: ``"name"``, or a table with ``name`` and
+        The formula for adding to the model, with its options: ``"name"``, or a table with ``name`` and
         options. By default ``"fedavg"``.
     initial : str
-        Where the model comes from that the job begins with. ``coordinator``: From the coordinator, which may
-        be given one. Without one it is zeros, and everybody is warned; ``zeros``: It is zeros;
-        ``first-party``: From the first party, by name, of those that are connected and can give one. The
-        coordinator and all parties learn it. By default ``"coordinator"``.
+        The source of the job's first model. ``coordinator``: From the coordinator, or zeros with a warning if
+        it has none; ``zeros``: It is zeros; ``first-party``: From the first connected party, by name, that
+        can give one. The coordinator and all parties learn it. By default ``"coordinator"``.
     stop : Stop
-        When the job ends before its rounds are done, and which model is kept as the best one, with the
-        options of that: ``"name"``, or a table with ``name`` and options. A table without ``name`` is one of
-        ``plateau``. By default ``"never"``.
+        The rule that ends the job early and defines the best model, with its options: ``"name"``, or a table
+        with ``name`` and options. A table without ``name`` means ``plateau``. By default ``"never"``.
     """
 
     protocol: Protocol

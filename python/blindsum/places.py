@@ -30,7 +30,9 @@ def place_of(spec: JobSpec, index: int) -> str | None:
 
 
 def placed(error: InputError, spec: JobSpec) -> InputError:
-    """An error about a coordinate, with the tensor that it is of and what to do.
+    """The error, with the tensor of its coordinate and the remedy.
+
+    The core gives an index only for a value that is not finite.
 
     Parameters
     ----------
@@ -39,7 +41,7 @@ def placed(error: InputError, spec: JobSpec) -> InputError:
     spec
         The job.
     """
-    if error.index is None or "not a finite number" not in str(error):
+    if error.index is None:
         return error
     place = place_of(spec, error.index)
     where = f" ({place})" if place is not None else ""

@@ -19,8 +19,8 @@ class Policy:
 
     The coordinator writes the job. The defaults are for a party that trusts neither the coordinator nor a
     tenth of the parties, at least one of them. The number of parties is taken from the job: a party that
-    knows of more parties who may work together says so in ``min_corrupt_parties``. A job that breaks a rule
-    is refused with :class:`blindsum.PolicyError`, which names the rule.
+    knows of more parties who may work together sets ``min_corrupt_parties``. A job that breaks a rule is
+    refused with :class:`blindsum.PolicyError`, which names the rule.
 
     Attributes
     ----------
@@ -30,17 +30,18 @@ class Policy:
         with any one party every update of ``flashe``: these must be named. In ``mpc3`` two of the three
         servers together read every update, so a party names all three in :func:`blindsum.join`.
     allowed_rules : sequence of str or None
-        What the servers of ``mpc3`` may make of this party's updates; ``None`` allows the rules whose result
-        is a mean of many: ``fedavg``, ``weighted``, ``clipped``, ``multi-krum`` and ``trimmed-mean``. The
-        others must be named: ``krum`` shows the vector of one party, ``median`` a coordinate of one, and in
-        ``fltrust`` and ``cosine`` other parties can bring about that one vector alone counts.
+        The rules that the servers of ``mpc3`` may apply to this party's updates; ``None`` allows the
+        rules whose result is a mean of many: ``fedavg``, ``weighted``, ``clipped``, ``multi-krum`` and
+        ``trimmed-mean``. The others must be named: ``krum`` shows the vector of one party, ``median`` a
+        coordinate of one, and in ``fltrust`` and ``cosine`` other parties can bring about that one vector
+        alone counts.
     require_adversary : str or None
         The adversary against which the job must protect: ``"semi-honest"`` or ``"active"``; ``None`` means
         either. ``plain`` protects against neither. In ``flashe`` the job's ``adversary`` is about the key
         set-up, and that is what counts here.
     min_corrupt : float
         The fraction of the parties that may work with the coordinator: the job's ``corrupt`` must be that
-        or more. Not compared in ``plain`` and ``flashe``, which tolerate nobody.
+        or more. Not compared in ``plain`` and ``flashe``, which tolerate no corrupt party.
     min_corrupt_parties : int
         How many parties may work with the coordinator, however few the job has; the job must tolerate as
         many.

@@ -58,9 +58,9 @@ class Timings:
 
 @dataclass(frozen=True)
 class Clipped:
-    """What clipping did to this party's own update in a round; false where nothing was cut off.
+    """The effect of clipping on this party's own update in a round; false where nothing was cut off.
 
-    Nobody else learns it, nor should: it depends on one update.
+    No other participant learns it, nor should: it depends on one update.
 
     Attributes
     ----------
@@ -81,9 +81,9 @@ class Clipped:
 
 @dataclass(frozen=True)
 class Leftover:
-    """The size of what a party has not sent yet of its updates, in sparse rounds.
+    """The size of the unsent part of a party's updates, in sparse rounds.
 
-    It is added to the party's next update. What is left when the job ends was never sent.
+    It is added to the party's next update. The leftover at the end of the job is never sent.
 
     Attributes
     ----------
@@ -125,18 +125,18 @@ class RoundResult(Comparable, Shown):
         coordinate that too few sent is 0. The mean of the others is over all survivors, or over those that
         sent the coordinate where the job says ``divisor="senders"``.
     clipped : Clipped or None
-        What clipping did to this party's own update; false if nothing was cut off. ``None`` if the update was
-        sent before a crash. In sparse rounds also coordinates of which this party had more to send than the
-        bound let through; the rest stays in what is left over.
+        The effect of clipping on this party's own update; false if nothing was cut off. ``None`` if the
+        update was sent before a crash. In sparse rounds also coordinates of which this party had more to
+        send than the bound let through; the rest stays in the leftover.
     leftover : Leftover or None
-        In sparse rounds, the size of what this party keeps for later after the round; ``None`` in dense ones.
+        In sparse rounds, the size of this party's leftover after the round; ``None`` in dense ones.
         Nobody else learns it.
     result : str
-        The name of the result, 64 hexadecimal digits: parties that were told the same sum of the same
-        survivors have the same one, and so has the coordinator's report of the round.
+        The name of the result, 64 hexadecimal digits: parties with the same sum of the same survivors
+        have the same one, and so has the coordinator's report of the round.
     warnings : tuple of str
-        What the party should know of the round: clipping bounds that fall for several rounds, and metrics of
-        its own that were clipped to their range or were not finite. They are logged, too.
+        Warnings about the round: clipping bounds that fall for several rounds, and metrics of its own
+        that were clipped to their range or were not finite. They are logged, too.
     metrics : mapping of str to float or None
         The metrics of the job by their names: the weighted mean over the survivors that reported the metric;
         ``None`` if nobody did. Empty where the servers alone learn results.
@@ -239,7 +239,7 @@ class Round(Shown):
     def model(self) -> Array:
         """The model that the round starts from, read-only, shape ``(dim,)``; all parties have the same.
 
-        Empty where the job keeps no model (``model_update="none"``).
+        Empty if the job has no model (``model_update="none"``).
         """
         return self._native.model()
 
@@ -260,10 +260,10 @@ class Round(Shown):
     ) -> None:
         """Give this party's update and return as soon as it is checked.
 
-        The memory is copied once, in the native core, so that it may be used again at once. If the round is
-        over already, e.g. because training took too long, the update is dropped and :attr:`lost` says why. If
-        an update was sent before a crash, that one counts; the first one given now is dropped, and the log
-        says so.
+        The memory is copied once, in the native core, so that it may be reused immediately. If the round
+        is over already, e.g. because training took too long, the update is dropped and :attr:`lost` says
+        why. If an update was sent before a crash, that one counts; the first one given now is dropped,
+        and the log says so.
 
         Parameters
         ----------
@@ -329,10 +329,10 @@ class Round(Shown):
         """Wait for the weighted mean of the survivors' updates, shape ``(dim,)``.
 
         It is float32, or float64 where values have more than 24 bits (:attr:`RoundResult.mean`); the exact
-        sum of integers is in :meth:`outcome`. ``None`` where the round was lost for this party: too few were
-        left, somebody broke the protocol, the coordinator was started again, or the others went on without
-        it. :attr:`lost` says which, and the next round begins with the same model. It is also ``None``
-        after :meth:`skip`.
+        sum of integers is in :meth:`outcome`. ``None`` where the round was lost for this party: too few
+        were left, a participant broke the protocol, the coordinator was started again, or the others went
+        on without it. :attr:`lost` says which, and the next round begins with the same model. It is also
+        ``None`` after :meth:`skip`.
 
         Parameters
         ----------
@@ -409,7 +409,7 @@ class Round(Shown):
         self.lost = error.with_traceback(None)
 
     def skip(self, refused: str | None = None) -> None:
-        """Sit the round out: the coordinator is told at once, and the others go on without this party.
+        """Skip the round: the coordinator is notified, and the others go on without this party.
 
         Nothing happens after an update was submitted. :meth:`Session.rounds` does the same for a round that
         is left by ``continue`` or by an exception before :meth:`submit`.
@@ -417,8 +417,8 @@ class Round(Shown):
         Parameters
         ----------
         refused
-            Why there is no update where one was refused, e.g. ``"it is not finite"``; the coordinator logs
-            it, so it must not say anything of the data. ``None`` says that there is none in this round.
+            Why there is no update where one was refused, e.g. ``"it is not finite"``; the coordinator
+            logs it, so it must not reveal data. ``None`` says that there is none in this round.
         """
         if self.needs_update:
             self._sits_out = True

@@ -93,7 +93,7 @@ class Session(JobState):
             Wait for the round that its host began with this tag (:meth:`Coordinator.round`), and pass over
             rounds of earlier ones; ``None`` takes any round.
         about
-            What this party was given for the round by the host's own way, as the host says it in
+            The data that the host gave this party for the round on its own channel, as in
             :meth:`Coordinator.round`: the party takes part in no round that is about something else.
 
         Raises
@@ -160,14 +160,14 @@ class Session(JobState):
         Returns
         -------
         numpy.ndarray or None
-            Read-only, shape ``(dim,)``; empty where the job keeps no model (``model_update="none"``).
+            Read-only, shape ``(dim,)``; empty if the job has no model (``model_update="none"``).
 
         Raises
         ------
         blindsum.WaitTimeoutError
             ``timeout`` is over; the call may be repeated.
         blindsum.NetworkError, blindsum.RoundUnknown, blindsum.SessionClosedError
-            As for :meth:`next_round`. Rounds that this party takes no part in are logged and passed over.
+            As for :meth:`next_round`. Rounds that this party takes no part in are logged and skipped.
 
         Examples
         --------
@@ -206,7 +206,8 @@ class Session(JobState):
             Seconds to wait at most, for the round and again for its result.
         tag
             The step that the update is of, where a host begins the rounds (:meth:`Coordinator.round`): the
-            update goes into the round of this tag or into none. If that is over, :attr:`lost` says so.
+            update goes into the round of this tag or into none. If that is over, :attr:`lost` has the
+            reason.
         about
             What the update was made from, where the host gives it by its own way, such as the model; as for
             :meth:`next_round`.
@@ -240,20 +241,20 @@ class Session(JobState):
 
     @property
     def is_over(self) -> bool:
-        """Whether :meth:`model` or :meth:`aggregate` was told that there are no more rounds."""
+        """Whether :meth:`model` or :meth:`aggregate` has found that there are no more rounds."""
         return self._loop.is_over
 
     def rounds(self, on_lost: OnLost | None = None, on_held: OnHeld | None = None) -> Iterator[Round]:
         """Give round after round until the job is over, whatever becomes of a single one.
 
         A round may be lost: too few parties were left, this party was too slow, the coordinator was
-        started again, somebody broke the protocol, or this party's policy refused the round. The loop goes
-        on with the next one, which begins with the same model; :meth:`Round.result` is ``None`` then and
-        :attr:`Round.lost` says why. What concerns more than one round is raised: a coordinator that is lost
-        for good or cannot be trusted, a state folder that cannot be written.
+        started again, a participant broke the protocol, or this party's policy refused the round. The
+        loop goes on with the next one, which begins with the same model; :meth:`Round.result` is ``None``
+        then and :attr:`Round.lost` says why. Errors that concern more than one round are raised: a
+        coordinator that is permanently lost or cannot be trusted, a state folder that cannot be written.
 
         A round that is left without :meth:`Round.submit`, by ``continue`` or ``break``, goes on without
-        this party, as after :meth:`Round.skip`. Of an exception the coordinator is told the type.
+        this party, as after :meth:`Round.skip`. The coordinator receives the type of an exception.
 
         Parameters
         ----------
@@ -337,9 +338,9 @@ class Session(JobState):
         """Read certificate, key, CA and revocation list again now.
 
         This also happens by itself, within seconds of a change of one of the files. A file that cannot be
-        used is logged, and what was read before it stays in use. The revocation list counts from the next
-        round on. This party's own certificate is shown over a new connection, as soon as the party is in no
-        round; its name and key must stay the same.
+        used is logged, and the earlier content stays in use. The revocation list counts from the next
+        round on. This party's own certificate is shown over a new connection, as soon as the party is in
+        no round; its name and key must stay the same.
         """
         self._native.reload()
 
@@ -370,13 +371,13 @@ class Session(JobState):
     def training_failed(self, error: BaseException) -> None:
         """Leave the job because the training function raised.
 
-        The coordinator and its operators are told the type of the error, and nothing of its text, which may
-        show data.
+        The coordinator and its operators receive the type of the error, and not its text, which may show
+        data.
 
         Parameters
         ----------
         error
-            What the training function raised.
+            The exception of the training function.
         """
         self._leave(why_failed(type(error), in_round=True))
 

@@ -128,7 +128,7 @@ def _is_linear(estimator: Any) -> bool:
         # Machines with a kernel; where it is linear they compute weights that nobody can set.
         other = "LinearSVR or SGDRegressor" if is_regressor(estimator) else "a linear model"
         other = "LinearSVC or SGDClassifier" if is_classifier(estimator) else other
-        rule = f"{name} keeps support vectors, which cannot be averaged: take {other}"
+        rule = f"{name} has support vectors, which cannot be averaged: use {other}"
         raise ConfigError("estimator", rule)
     if name == "SGDOneClassSVM":
         rule = f"{name} has an offset_ in place of an intercept_, which has no place in a vector"

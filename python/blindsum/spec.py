@@ -34,7 +34,7 @@ class JobSpec(JobFields, Shown):
     It has a field for what every job has (:class:`blindsum.options.JobFields`), and ``protocol``,
     ``encoding``, ``step`` and ``stop`` with the options of what is chosen: a name, or a class such as
     :class:`blindsum.SecAggPlus`.
-    What is not said has its default. Whole numbers are of type ``int``, or integers of numpy, as for
+    Missing fields have their defaults. Whole numbers are of type ``int``, or integers of numpy, as for
     :func:`numpy.zeros`: ``dim=100_000``, not ``dim=1e5``.
 
     Raises
@@ -208,13 +208,13 @@ class JobSpec(JobFields, Shown):
 
     @property
     def chosen(self) -> dict[str, int]:
-        """What the protocol chose where the job leaves it open, for a round of ``parties``.
+        """The protocol's choice of numbers that the job leaves open, for a round of ``parties``.
 
         ``neighbours`` and ``threshold`` for ``secagg`` and ``secagg+``; for ``fssa`` and ``pss``
-        ``threshold`` (shares that rebuild a sum), ``packing`` (words in a polynomial), ``random``
-        (its uniform elements), ``blocks`` (polynomials of a vector) and ``share_bytes`` (bytes of a
-        share of one block); for ``flashe`` ``masks`` (that hide a word: 2 or 1); for rules of ``mpc3``
-        that leave vectors out ``bad`` (how many); for ``pss-malicious`` those of ``pss`` but the last, with
+        ``threshold`` (shares that reconstruct a sum), ``packing`` (words in a polynomial), ``random``
+        (its uniform elements), ``blocks`` (polynomials of a vector) and ``share_bytes`` (bytes of a share
+        of one block); for ``flashe`` ``masks`` (that hide a word: 2 or 1); for rules of ``mpc3`` that
+        leave vectors out ``bad`` (how many); for ``pss-malicious`` those of ``pss`` but the last, with
         ``rows``, ``answers`` (that a verdict takes), ``quorum`` (signatures that confirm) and bounds of
         proofs: ``squared_norm``, ``largest_projection``.
         """

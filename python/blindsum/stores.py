@@ -157,7 +157,8 @@ def stored_best_model(store: AnyPath, job: str) -> tuple[dict[str, Any], Array]:
     where = f"store {checks.stored(store)}: job {job}"
     if not metric:
         rule = (
-            f"job {job} must have stop, e.g. stop = {{ metric = 'accuracy' }}: nothing says which is the best"
+            f"job {job} must have stop, e.g. stop = {{ metric = 'accuracy' }}: without it no model is "
+            "the best"
         )
         raise ConfigError("best", rule)
     if best is None:

@@ -87,7 +87,7 @@ class MetricsLog:
                 advice = "choose another low or high in the job"
             else:
                 kind, counts = "finite", "and counts as missing"
-                advice = "look at what the training function computes"
+                advice = "check the training function"
             if (name, kind) not in self._told:
                 self._told.add((name, kind))
                 logger.warning(

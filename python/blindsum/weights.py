@@ -52,9 +52,9 @@ class DefaultWeight:
         warns, self._warns = self._warns, False
         if warns:
             logger.warning(
-                "job %r: an update came without a weight and counts as 1, in a job with weights up to %d: a "
-                "party with many examples counts no more than one with few. Give weight=len(data), or "
-                "join(weight=len(data)); weight=1 says that 1 is meant",
+                "job %r: an update came without a weight and counts as 1, in a job with weights up "
+                "to %d: a party with many examples has the same weight as one with few. Give "
+                "weight=len(data), or join(weight=len(data)); weight=1 declares 1 as intended",
                 self._spec.job,
                 self._spec.max_weight,
             )

@@ -47,10 +47,12 @@ def test_flwrs_secagg_loses_its_round_where_a_node_is_lost_before_its_keys_are_s
     assert max(one["deviation"] for one in found) < 1e-3
 
 
-def test_a_round_of_ours_loses_the_node_alone(tmp_path):
+@pytest.mark.parametrize("transport", ["direct", "messages"])
+def test_a_round_of_ours_loses_the_node_alone(tmp_path, transport):
     federation = Federation(tmp_path / "pki")
     stages = (work.NOBODY, "before it joins", "training raises")
     settings = {f"blindsum-{key.replace('_', '-')}": value for key, value in federation.server.items()}
+    settings["blindsum-transport"] = transport
     found = rounds(tmp_path, client.ours, work.OURS, stages, federation.nodes(NODES), **settings)
     assert [one["survivors"] for one in found] == [5, 4, 4]
     assert max(one["deviation"] for one in found) < 1e-5

@@ -234,9 +234,9 @@ def test_the_job_of_the_language_model_sends_adapters_alone():
 @pytest.mark.parametrize(
     ("estimator", "text"),
     [
-        (SVC(), "SVC keeps support vectors, which cannot be averaged: take LinearSVC or SGDClassifier"),
-        (SVR(), "SVR keeps support vectors, which cannot be averaged: take LinearSVR or SGDRegressor"),
-        (OneClassSVM(), "OneClassSVM keeps support vectors"),
+        (SVC(), "SVC has support vectors, which cannot be averaged: use LinearSVC or SGDClassifier"),
+        (SVR(), "SVR has support vectors, which cannot be averaged: use LinearSVR or SGDRegressor"),
+        (OneClassSVM(), "OneClassSVM has support vectors"),
         (SGDOneClassSVM(), "SGDOneClassSVM has an offset_ in place of an intercept_"),
         (MultiTaskLasso(), "MultiTaskLasso has several outputs, and must be fitted first"),
     ],
@@ -250,7 +250,7 @@ def test_estimators_without_weights_of_their_own_say_so(estimator, text):
 
 def test_a_fitted_support_vector_machine_is_no_vector_even_if_it_is_linear():
     data, labels = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
-    with pytest.raises(bs.ConfigError, match="keeps support vectors"):
+    with pytest.raises(bs.ConfigError, match="has support vectors"):
         ModelVector(SVC(kernel="linear").fit(data, labels))
     several = MultiTaskLasso(alpha=0.01).fit(data, np.stack([data[:, 0], data[:, 1]], axis=1))
     assert ModelVector(several).layout == ("coef_ float64 2x3", "intercept_ float64 2")

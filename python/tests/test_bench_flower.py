@@ -81,10 +81,31 @@ def test_transports_are_those_that_the_run_may_say():
 
 def test_a_wrong_sum_is_no_measurement():
     way = flower.Way(PLAIN, work.PLAIN)
-    for survivors, deviation in ((9, 0.0), (10, 0.1)):
-        ran = Ran([{"seconds": 1.0, "survivors": survivors, "deviation": deviation}], 1, 1, None, None)
-        with pytest.raises(BlindsumError, match=f"round 1: a sum of {survivors} of 10 nodes"):
-            flower._check_sums(ran, 10, way)
+    ran = Ran([{"seconds": 1.0, "survivors": 10, "deviation": 0.1}], 1, 1, None, None)
+    with pytest.raises(BlindsumError, match=r"round 1: a sum of 10 nodes that deviates by 1\.0e-01"):
+        flower._check_sums(ran, way)
+
+
+def test_a_round_without_all_nodes_is_no_measurement_and_says_why(measured):
+    rounds = [
+        {"seconds": 2.0 + place, "survivors": survivors, "deviation": 0.0}
+        for place, survivors in enumerate((10, 0, 10))
+    ]
+    ran = Ran(rounds, 1, 1, None, None, "noise\nWARNING: round 2 has no sum: nobody came; 10 nodes failed\n")
+    flower._check_sums(ran, flower.Way(PLAIN, work.PLAIN))
+    lossy = flower._cost("deployment", "secagg+, direct", 1000, [ran], 10)
+    assert lossy.seconds == [2.0, None, 4.0]
+    assert lossy.median == 4.0
+    measured.costs[1] = lossy
+    shown = flower_page.tables(measured)[1]
+    assert shown.rows[1][1:3] == ["2.00 no sum 4.00", "4.00"]
+    assert "secagg+, direct: WARNING: round 2 has no sum: nobody came; 10 nodes failed." in shown.note
+
+    nothing = flower._cost("deployment", "secagg+, direct", 1000, [Ran(rounds[1:2], 1, 1, None, None)], 10)
+    assert nothing.median is None
+    measured.costs[1] = nothing
+    assert flower_page.tables(measured)[1].rows[1][1:4] == ["no sum", "", ""]
+    assert [row.work for row in measured.rows] == ["simulation, 1,000 coordinates, secagg+"]
 
 
 def test_updates_are_known_and_their_mean_is_weighted():

@@ -84,7 +84,7 @@ def test_a_reload_that_is_done_in_part_says_what_was_not(place, configuration, c
         [*COMMAND, "--config", configuration, "--set", "admin=127.0.0.1:0"], stderr=subprocess.PIPE, text=True
     )
     try:
-        line = next(line for line in process.stderr if "operators are let in" in line)
+        line = next(line for line in process.stderr if "operators are accepted" in line)
         port = re.search(r"127\.0\.0\.1:(\d+)", line)[1]
         files = ["--identity", str(place.folder / "olga-reload"), "--ca", str(place.folder / "ca.pem")]
         words = ["admin", "reload", "--reason", "new files", "--at", f"https://localhost:{port}", *files]

@@ -67,7 +67,7 @@ def test_a_killed_party_costs_only_its_own_update(protocol):
 
 def test_nobody_is_killed_whom_no_sum_can_do_without():
     settings = Settings(protocol="mpc3", parties=3, rounds=1)
-    with pytest.raises(ConfigError, match="4 <= parties = 3 must hold where one is killed"):
+    with pytest.raises(ConfigError, match="4 <= parties = 3 must hold if one is killed"):
         run(settings, lambda _status: None)
 
 

@@ -282,7 +282,7 @@ def test_where_the_parties_alone_learn_the_sum_the_host_gets_none(place):
         means = [future.result().mean for future in told.values()]
         assert all(np.array_equal(mean, means[0]) for mean in means)
         assert {future.result().result for future in told.values()} == {result.result}
-        with pytest.raises(bs.InputError, match="keeps no model"):
+        with pytest.raises(bs.InputError, match="has no model"):
             coordinator.begin(names(0, 1, 2), np.zeros(DIM))
 
 

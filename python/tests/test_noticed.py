@@ -244,7 +244,7 @@ def test_ctrl_c_writes_what_there_is(run, tmp_path):
     _, err = process.communicate()
     limit.cancel()
     assert process.returncode == 130, err
-    assert "a run of processes begins anew" in err
+    assert "a run of processes starts over" in err
     record = bs.TrainingRecord.from_jsonl(tmp_path / "real" / "record.jsonl")
     assert len(record.rounds) >= 2
     assert (tmp_path / "real" / "report.html").exists()

@@ -105,7 +105,7 @@ def test_who_waits_for_whom_is_said(processes, place, tmp_path):
     process, url = serve(processes, place, tmp_path, "--store", store, as_json=False)
     assert "parties connect by" in process.stdout.readline()
     assert "starts from zeros; --model FILE" in process.stdout.readline()
-    assert "nobody can be revoked" in process.stdout.readline()
+    assert "no party can be revoked" in process.stdout.readline()
     assert process.stdout.readline() == "0 of at least 3 parties are here; waiting\n"
     parties = [join(processes, place, url, "a")]
     joined = "joined job job as a: a round begins when at least 3 parties are here\n"

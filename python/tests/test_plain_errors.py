@@ -46,12 +46,12 @@ def test_who_uses_the_other_address_is_told(place, files, operator, capsys, tmp_
     with place.coordinator(place.spec(), admin="127.0.0.1:0") as coordinator:
         there = [url(coordinator.admin), "--job", "job", *files, "--train", "training:step"]
         err = said(capsys, "join", *there, "--give-up-after", "0.5")
-        assert "the address of operators (admin) takes certificates of operators alone" in err
+        assert "the address of operators (admin) accepts only certificates of operators" in err
         err = said(capsys, "admin", "jobs", "--at", url(coordinator.address), *operator)
-        assert "ask who runs the coordinator whether this is the admin address" in err
+        assert "ask the coordinator's operator whether this is the admin address" in err
         assert "within" not in err
         err = said(capsys, "admin", "jobs", "--at", url(coordinator.admin), *files)
-        assert "certificates of operators alone" in err
+        assert "certificates of operators" in err
         err = said(capsys, "admin", "describe", "other", "--at", url(coordinator.admin), *operator)
         assert "blindsum admin jobs" in err
 
@@ -182,7 +182,7 @@ def test_stderr_is_json_where_it_is_wanted(processes, place, tmp_path):
     files = ["--identity", place.folder / "agg", "--ca", place.folder / "ca.pem", "--listen", "127.0.0.1:0"]
     process = processes("serve", "--job", tmp_path / "job.json", *files, "--json", "--log-format", "json")
     ready = json.loads(process.stdout.readline())
-    assert any("nobody can be revoked" in warning for warning in ready["warnings"])
+    assert any("no party can be revoked" in warning for warning in ready["warnings"])
     process.terminate()
     _, err = process.communicate(timeout=60)
     messages = [json.loads(line)["message"] for line in err.splitlines()]

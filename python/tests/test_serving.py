@@ -420,7 +420,7 @@ def test_a_job_without_a_model_has_none_to_write(serve, processes, place, tmp_pa
         party = processes(*words, *path)
         _, err = party.communicate(timeout=60)
         assert party.returncode == expected, err
-        assert ("the job keeps no model" in err) == bool(path)
+        assert ("the job has no model" in err) == bool(path)
     assert process.wait(60) == 0
     model = processes("model", "--store", store, "--out", tmp_path / "a.npy")
     _, err = model.communicate(timeout=60)

@@ -98,6 +98,6 @@ def test_a_coordinator_gives_the_model_of_its_store(place, partner, tmp_path):
             result = current.outcome()
     assert np.array_equal(coordinator.model, result.model)
     with place.coordinator(spec) as coordinator:
-        with pytest.raises(bs.ConfigError, match="this coordinator keeps no models: give store="):
+        with pytest.raises(bs.ConfigError, match="this coordinator stores no models: give store="):
             _ = coordinator.model
         coordinator.stop()

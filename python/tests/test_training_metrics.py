@@ -279,7 +279,7 @@ def test_lines_say_the_share_where_it_is_not_all():
         "b": {"value": 3.0, "share": 0.8},
         "c": {"value": None, "share": 0.0},
     }
-    assert metrics_text(report) == "a 0.1235, b 3 (of 80 % of the weight), c reported by nobody"
+    assert metrics_text(report) == "a 0.1235, b 3 (of 80 % of the weight), c reported by no party"
     assert metrics_text({}) == ""
 
 

@@ -148,13 +148,13 @@ def test_headlines_tell_how_the_run_went(shown):
         "Protocol secagg+: all rounds are done.",
         f"{sums} of 12",
         f"best {best.test['accuracy']:.4g} in round {best.number}",
-        "within what quantisation allows, 3.0e-05",
+        "within the bound by quantisation, 3.0e-05",
         "blindsum report --store 'my <job>.sqlite'",
         "ε = 0.3464",
     ):
         assert said in shown.text, said
     worse = dataclasses.replace(run, error_bound=1e-9)
-    assert "MORE than what quantisation allows, 1.0e-09" in Page(page(worse)).text
+    assert "MORE than the bound by quantisation, 1.0e-09" in Page(page(worse)).text
     unknown = dataclasses.replace(run, error_bound=None)
     assert "from the mean in the clear" in Page(page(unknown)).text
 

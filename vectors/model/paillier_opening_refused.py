@@ -107,7 +107,7 @@ def proofs(play: Play) -> Iterator[Change]:
     right, context = play.opened, play.context
     host = play.job.decryptor
     identity, chain = play.server(host)
-    unproved = "decryptor has not proved what it says: "
+    unproved = "the message of decryptor is not authenticated: "
     wrong = f"{unproved}its signature is not right"
     key = key_of_service()
     public = key.number(key.n) + key.number(key.h**2 % key.n)

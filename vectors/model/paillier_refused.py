@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from .paillier_rounds import Play
 
 Entry = dict[str, Any]
-SEAL = "seal: not what"
+SEAL = "seal: does not open as a message"
 
 
 def frames(message: bytes) -> Iterator[Change]:
     """Changes of a whole message that make it none of this round."""
     yield "cut short within the frame", "frame: a message has at least", message[: HEADER - 1]
-    yield "another version", "messages of version 2", flip(message, 0, 3)
+    yield "another version", "unsupported message version 2", flip(message, 0, 3)
     yield "another round", "another round", flip(message, HEADER - 1)
 
 
@@ -87,7 +87,7 @@ def miscounted(play: Play, right: Sum, own: list[Sum]) -> Iterator[tuple[str, st
     missing = "the sum is not of one vector of each party"
     yield "a sum without a party", missing, added(*own[:-1])
     yield "a sum with a party twice", missing, added(right, own[0])
-    beyond = "the sum is not that of the survivors"
+    beyond = "wrong sum: a ciphertext of a survivor"
     behind = play.job.width() * play.job.lanes()
     words = replace(right, words=shifted(right.words, 1 << behind))
     yield "something behind the last word", beyond, play.round.write(words)
@@ -185,8 +185,8 @@ def broadcasts(play: Play, receiver: int) -> Iterator[Change]:
     yield "one vector less", "vectors: cut short", pieces[others[0]]
     yield "one vector more", "vectors: more than those of all others", right + first
     yield "vectors that have changed places", SEAL, pieces[others[1]] + pieces[others[0]]
-    yield "a changed salt", "seal: not what the party has sealed for all", with_first(flip(first, 0))
-    changed = "seal: not what the party has sealed for all"
+    changed = "seal: does not open as a message that the party has sealed for all"
+    yield "a changed salt", changed, with_first(flip(first, 0))
     yield "a changed vector", changed, with_first(flip(first, 40))
     yield "a changed key", SEAL, with_first(flip(first, vector))
     as_sum = sender.seal(receiver, SUM, sender.vector_key)
@@ -217,10 +217,10 @@ def comparisons(play: Play) -> Iterator[Change]:
         return told({party.number: party.compared(written) for party in play.parties})
 
     parties = play.parties
-    other = "party 1 came to another sum of the same ciphertexts than party 0"
+    other = "party 1 computed another sum of the same ciphertexts than party 0"
     yield "a party with another hash", other, told({1: parties[1].compared(right, hashed=pick("hash"))})
     whole = told({0: parties[0].compared(right, hashed=pick("hash"))})
-    yield "a sum that does not have its hash", "came to another sum", whole
+    yield "a sum that does not have its hash", "computed another sum", whole
 
     def name(one: int, another: int, *by: int) -> bytes:
         pair = rank_bytes(one) + rank_bytes(another)
@@ -228,9 +228,9 @@ def comparisons(play: Play) -> Iterator[Change]:
 
     same = "party 0 and party 2 sent the same ciphertexts"
     yield "two parties that sent the same", f"{same}: one of them", name(0, 2, 0, 1, 2)
-    alone = f"party 1 told that {same}, and not all others say so"
+    alone = f"party 1 reported that {same}, and not all others did"
     yield "one party that says that two others sent the same", alone, name(0, 2, 1)
-    most = f"party 0, party 1 told that {same}, and not all others say so"
+    most = f"party 0, party 1 reported that {same}, and not all others did"
     yield "a party that denies that it sent the same", most, name(0, 2, 0, 1)
     for one, another in ((2, 0), (1, 1), (0, 3), (0, SERVICE)):
         none = f"party {one} and party {another} are no two parties, the lower one first"

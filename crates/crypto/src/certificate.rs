@@ -444,7 +444,7 @@ fn read_lists(text: &str) -> Result<(Vec<CertRevocationList<'static>>, UnixSecon
         let (_, parsed) = x509_parser::parse_x509_crl(&der).map_err(|e| refuse(e.to_string()))?;
         let next_update = parsed
             .next_update()
-            .ok_or_else(|| refuse("must say when the next one comes".into()))?;
+            .ok_or_else(|| refuse("must have the date of the next one".into()))?;
         valid_until = valid_until.min(u64::try_from(next_update.timestamp()).unwrap_or(0));
         lists.push(list.into());
     }

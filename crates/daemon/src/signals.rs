@@ -44,15 +44,15 @@ impl Stops {
     /// second signal comes.
     pub async fn heed(&mut self, signal: &'static str, control: Option<&Control>) {
         let Some(control) = control.filter(|_| signal == "SIGTERM") else {
-            return info!(signal, "stopping at once");
+            return info!(signal, "stopping immediately");
         };
         info!(
             signal,
-            "draining: rounds under way end, and none begins; a second signal stops at once"
+            "draining: rounds under way end, and none begins; a second signal stops immediately"
         );
         tokio::select! {
             () = control.drain(BY, "SIGTERM", None) => info!("drained: no round is under way"),
-            signal = self.next() => info!(signal, "stopping at once"),
+            signal = self.next() => info!(signal, "stopping immediately"),
         }
     }
 }

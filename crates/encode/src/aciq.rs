@@ -10,7 +10,7 @@ use crate::clip::NARROWEST_HALVINGS;
 use crate::reach::Reach;
 use crate::{EncodeError, Encoding};
 
-/// What the rounds so far tell about each tensor's updates.
+/// Statistics of each tensor's updates over the rounds so far.
 ///
 /// The bound of a tensor is C / 2^h, where C is the bound in the job and h at most 20. A round with the bound c tells
 /// above which of c / 32, c / 4, c / 2 and c some coordinate of some party was. Then
@@ -70,11 +70,10 @@ const TENSOR_BYTES: usize = 8;
 impl UpdateHistory {
     /// The history before the first round of a job with this encoding.
     ///
-    /// # Errors
-    /// [`EncodeError::Spec`] for an encoding whose vectors do not tell how far they go.
+    /// # Errors [`EncodeError::Spec`] for an encoding without range words.
     pub fn new(encoding: &Encoding) -> Result<Self, EncodeError> {
         if encoding.reach_words() == 0 {
-            let rule = "bounds from earlier rounds need vectors that tell how far they go";
+            let rule = "bounds from earlier rounds need vectors with the words of clipping = aciq";
             return Err(EncodeError::spec("clipping", rule));
         }
         let first = |(_, clip)| Tensor {
@@ -154,9 +153,9 @@ impl UpdateHistory {
         }
         let (saved, _) = tensors.as_chunks();
         for (tensor, saved) in history.tensors.iter_mut().zip(saved) {
-            *tensor = tensor
-                .read(*saved)
-                .ok_or_else(|| refused("it says of a tensor what no rounds lead to".into()))?;
+            *tensor = tensor.read(*saved).ok_or_else(|| {
+                refused("it has a state of a tensor that no rounds lead to".into())
+            })?;
         }
         Ok(history)
     }

@@ -26,8 +26,8 @@ impl Encoding {
         for run in &self.runs {
             if run.clip <= half {
                 let rule = format!(
-                    "2^-17 = {half:e} < clip = {:e} must hold: what is not above half of the unit 2^-16 becomes 0; \
-                     raise clip, or take encoding = quantised",
+                    "2^-17 = {half:e} < clip = {:e} must hold: values up to half of the unit 2^-16 become 0; \
+                     raise clip, or use encoding = quantised",
                     run.clip
                 );
                 return Err(EncodeError::spec("clip", rule));

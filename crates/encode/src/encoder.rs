@@ -149,7 +149,7 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// What clipping does to the vector.
+    /// A report of what clipping changed in the vector.
     pub fn report(&self) -> EncodeReport {
         match &self.0 {
             Source::Reals(words) => words.report,

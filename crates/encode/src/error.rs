@@ -49,7 +49,7 @@ pub enum EncodeError {
         bits: u32,
     },
     /// Integers given to an encoding of real numbers, or exact sums asked of one.
-    #[error("the values are integers, and this job takes real numbers: use encoding = integers")]
+    #[error("the values are integers, and this job expects real numbers: use encoding = integers")]
     Integers,
     /// Floating-point numbers for an encoding of integers.
     #[error("the encoding integers takes unsigned integers, not floating-point numbers")]

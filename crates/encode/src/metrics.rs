@@ -20,7 +20,7 @@ use blindsum_math::words::Words;
 use crate::metric_range::TOP;
 use crate::{EncodeError, Encoding, MetricRange};
 
-/// What became of one metric of a party.
+/// How one metric of a party was encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricNote {
     /// It is reported as it is.
@@ -46,7 +46,7 @@ impl MetricLevels {
         &self.levels
     }
 
-    /// What became of each metric.
+    /// How each metric was encoded.
     pub fn notes(&self) -> &[MetricNote] {
         &self.notes
     }
@@ -65,8 +65,8 @@ pub struct MetricSum {
     pub range: MetricRange,
 }
 
-/// The words of a metric that no levels of the survivors add up to. The metric has no value; nobody can say whose words are
-/// wrong.
+/// The words of a metric that no levels of the survivors add up to. The metric has no value, and the invalid words
+/// cannot be attributed to a party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VoidMetric {
     /// The rule, with the numbers that break it.

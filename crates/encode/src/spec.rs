@@ -70,7 +70,7 @@ pub struct EncodingSpec {
     pub parties: usize,
     /// Clipping bounds tensor by tensor, covering all coordinates; empty for one bound.
     pub tensors: Vec<TensorSpec>,
-    /// Whether vectors tell how far the coordinates of each tensor go, in words of their own: for bounds that follow
+    /// Whether vectors report the range of each tensor's coordinates in words of their own: for bounds that follow
     /// from earlier rounds ([`UpdateHistory`](crate::UpdateHistory)).
     pub tells_reach: bool,
     /// The metrics that parties report beside their vectors, at most [`MAX_METRICS`].
@@ -366,7 +366,7 @@ impl Encoding {
     }
 
     /// Words of a vector: one for each coordinate (two where integers are split, first all low ones, then all high
-    /// ones); the weight if weights above 1 are allowed; four for each tensor where vectors tell how far they go
+    /// ones); the weight if weights above 1 are allowed; four for each tensor where vectors report ranges
     /// ([`Encoding::reached`]); and those of the metrics ([`Encoding::metric_sums`]).
     ///
     /// With `max_weight = 1` the total weight is the number of survivors, and no word is spent on it.

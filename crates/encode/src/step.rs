@@ -24,7 +24,7 @@ use crate::{EncodeError, Precision, Real, Reals};
 pub struct ServerStep {
     /// η.
     pub learning_rate: f64,
-    /// What η is multiplied with.
+    /// The vector that η is multiplied with.
     pub direction: Direction,
 }
 
@@ -70,7 +70,7 @@ impl Default for ServerStep {
     }
 }
 
-/// What a step keeps from round to round: no vector, m, or m and v, each of the length and precision of the model.
+/// The state of a step between rounds: no vector, m, or m and v, each of the length and precision of the model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepState {
     vectors: Vec<Reals>,

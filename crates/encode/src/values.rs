@@ -138,7 +138,7 @@ impl Real for f64 {
     }
 }
 
-/// What clipping did to a vector.
+/// What clipping changed in a vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EncodeReport {
     /// Coordinates outside their bound, once the vector was scaled, which were clamped to it.

@@ -49,7 +49,7 @@ pub(crate) fn certified_round(
             Round::key_setup(job, number, roster).map(|round| round.with_tag(tag))
         }
         pb::RoundKind::Sum => {
-            let round = Round::told(job, number, roster, &hash, numbers);
+            let round = Round::announced(job, number, roster, &hash, numbers);
             let round = round.map(|round| round.with_tag(tag));
             round.and_then(|round| match model {
                 None => Ok(round),

@@ -88,7 +88,7 @@ fn blocked(job: &str) -> String {
 
 /// Where the names are: this page is open to everybody who reaches it.
 fn advice(job: &str) -> String {
-    format!("blindsum admin describe {job} says more")
+    format!("blindsum admin describe {job} has details")
 }
 
 fn line(lines: &mut String, status: &JobStatus) {

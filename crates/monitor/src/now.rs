@@ -36,13 +36,13 @@ pub(crate) fn write(watched: &Watched, page: &mut Page<'_>) -> fmt::Result {
         one(
             page,
             "blindsum_relay_memory_bytes",
-            "Bytes in memory of what is passed on between parties.",
+            "Bytes in memory of messages relayed between parties.",
             memory as f64,
         )?;
         one(
             page,
             "blindsum_spilled_bytes",
-            "Bytes in temporary files of what is passed on between parties.",
+            "Bytes in temporary files of messages relayed between parties.",
             spilled as f64,
         )?;
     }
@@ -107,7 +107,7 @@ const OF_JOBS: [OfJob; 7] = [
     ),
     (
         "blindsum_job_blocked",
-        "1 while the job waits for somebody or something after a round without a result.",
+        "1 while the job waits for a party or an event after a round without a result.",
         |status, _| f64::from(u8::from(!status.blocked.is_empty())),
     ),
     (

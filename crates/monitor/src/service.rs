@@ -97,5 +97,5 @@ fn tell(state: &[NotifyState<'_>]) {
 }
 
 fn told_in_vain(error: &io::Error) {
-    warn!(%error, "the service manager cannot be told how the server stands (NOTIFY_SOCKET)");
+    warn!(%error, "the service manager cannot be notified of the server's state (NOTIFY_SOCKET)");
 }

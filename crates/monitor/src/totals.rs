@@ -25,7 +25,7 @@ pub(crate) fn write(watched: &Watched, page: &mut Page<'_>) -> fmt::Result {
     let refused = watched.refused();
     page.counters(
         "blindsum_parties_refused",
-        "Connections and parties that were not let in.",
+        "Connections and parties that were refused.",
         refused
             .into_iter()
             .map(|(reason, count)| (labels([("reason", reason.as_str())]), count as f64)),
@@ -96,7 +96,7 @@ fn parties(jobs: &[Counted], page: &mut Page<'_>) -> fmt::Result {
     )?;
     page.counters(
         "blindsum_faults",
-        "What parties and other servers did wrong in rounds.",
+        "Protocol violations of parties and other servers in rounds.",
         each(jobs, |job, totals| {
             let faults = totals.faults.iter();
             let faults = faults.map(|(class, count)| (class.as_str(), *count));

@@ -99,7 +99,7 @@ fn fltrust<R: Ring>(server: fn(PairKeys<R>, Line) -> Mpc<R>, vectors: &[Arc<Vect
         states = std::array::from_fn(|_| {
             let (script, (next, previous)) = heard.next().expect("three servers");
             script
-                .hear(next, previous)
+                .receive(next, previous)
                 .expect("they follow the protocol")
         });
     }

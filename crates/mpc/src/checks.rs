@@ -74,7 +74,7 @@ pub(crate) struct Blinds<R> {
 pub(crate) struct Masked<R> {
     /// The component that the next server lacks, as bytes.
     pub said: Vec<u8>,
-    /// What this server knows of each value.
+    /// The components of each value that this server has.
     pub known: Vec<R>,
 }
 
@@ -96,7 +96,7 @@ impl<R: Ring> Masked<R> {
 pub(crate) struct Opened(Vec<u8>);
 
 impl Opened {
-    /// From what a server knows and what it heard; `plus` adds the two.
+    /// Combines a server's own components with received ones; `plus` adds the two.
     pub fn from<R: Ring>(known: Vec<R>, mut heard: Vec<u8>, plus: fn(R, R) -> R) -> Self {
         let mut bytes = Vec::with_capacity(TILE * R::BYTES);
         for (heard, known) in heard.chunks_mut(TILE * R::BYTES).zip(known.chunks(TILE)) {

@@ -10,7 +10,7 @@ use blindsum_crypto::secret::Secret;
 
 use crate::{Ring, ServerIndex};
 
-/// What all three servers agreed on before they compute. Keys of other rounds, vectors or rings are other keys.
+/// The agreement of all three servers before they compute. Keys of other rounds, vectors or rings are other keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
     /// A hash of the job with its rule, of the round and of who may be in it.

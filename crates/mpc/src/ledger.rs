@@ -140,7 +140,7 @@ impl<R> Ledger<R> {
         self.entries().is_none_or(|entries| entries.is_settled)
     }
 
-    /// What was taken is verified.
+    /// Marks the taken relations as verified.
     pub fn settle(&self) {
         if let Some(mut entries) = self.entries() {
             entries.is_settled = entries.pending.is_empty();
@@ -152,7 +152,7 @@ impl<R> Ledger<R> {
         Some(*locked(&self.0.as_ref()?.seen))
     }
 
-    /// What is not verified yet.
+    /// Takes the relations that are not verified yet.
     pub fn take(&self) -> Option<Pending<R>> {
         let mut entries = self.entries()?;
         // Until it has passed.

@@ -17,20 +17,20 @@ use std::task::{Context, Poll, Waker};
 
 use crate::{MpcError, ServerIndex};
 
-/// What a part of the code says in a round, and how many bytes it hears then.
+/// The bytes that a part of the code sends in a round, and the number of bytes that it then receives.
 #[derive(Default, PartialEq, Eq)]
 pub struct Say {
     /// To the server with the next number.
     pub to_next: Vec<u8>,
     /// To the server with the number before.
     pub to_previous: Vec<u8>,
-    /// Bytes that the next server says to this part.
+    /// Number of bytes from the next server to this part.
     pub from_next: usize,
-    /// Bytes that the server before says to it.
+    /// Number of bytes from the server before to it.
     pub from_previous: usize,
 }
 
-/// What a part of the code hears in a round.
+/// The bytes that a part of the code receives in a round.
 #[derive(Default)]
 pub struct Heard {
     /// From the server with the next number.
@@ -89,7 +89,7 @@ struct Table {
     has_ended: bool,
 }
 
-/// What a server's code talks to the other two with.
+/// The message exchange of a server's code with the other two servers.
 #[derive(Clone, Default)]
 pub struct Line(Arc<Mutex<Table>>);
 
@@ -241,12 +241,12 @@ impl<T> Script<T> {
         Ok((script, progress))
     }
 
-    /// Takes what the others said in the round under way, and runs the code until it waits or ends.
+    /// Receives the others' messages of the round under way, and runs the code until it waits or ends.
     ///
     /// # Errors
     /// [`MpcError::Length`] or [`MpcError::Round`] for a message that no honest server sends, and what the code ends with.
     /// It has ended then: [`MpcError::Ended`] from there on.
-    pub fn hear(
+    pub fn receive(
         &mut self,
         from_next: Vec<u8>,
         from_previous: Vec<u8>,

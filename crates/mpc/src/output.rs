@@ -8,8 +8,8 @@ use crate::circuits::{from_bytes, to_bytes};
 use crate::line::Say;
 use crate::{Bits, Mpc, MpcError, Ring, ServerIndex, Shares};
 
-/// What one server says to a receiver of the result: its own component, and a hash of the next server's component,
-/// which it has as well. Values are taken modulo 2^64.
+/// The message of one server to a receiver of the result: its own component, and a hash of the next server's
+/// component, which it has as well. Values are taken modulo 2^64.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Part {
     /// The server's own component.

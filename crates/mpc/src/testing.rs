@@ -185,7 +185,7 @@ where
         let mut heard = |me: usize| {
             let (next, previous) = ((me + 1) % 3, (me + 2) % 3);
             let from_next = said[next].to_previous.clone();
-            scripts[me].hear(from_next, said[previous].to_next.clone())
+            scripts[me].receive(from_next, said[previous].to_next.clone())
         };
         states = vec![heard(0)?, heard(1)?, heard(2)?];
     }

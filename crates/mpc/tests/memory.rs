@@ -105,7 +105,7 @@ fn peak<R: Ring>(
         let mut heard = scripts.iter_mut().zip(messages);
         states = std::array::from_fn(|_| {
             let (script, (from_next, from_previous)) = heard.next().unwrap();
-            script.hear(from_next, from_previous).unwrap()
+            script.receive(from_next, from_previous).unwrap()
         });
     }
     (PEAK.load(Relaxed) - before) as u64 / 3

@@ -75,10 +75,10 @@ impl ConnectError {
 }
 
 /// A coordinator that ends a connection without a word after the handshake.
-const WRONG_DOOR: &str = "the other side closed the connection before it answered: the address of operators (admin) takes \
-                          certificates of operators alone (blindsum pki issue CA NAME --operator), that of parties takes \
-                          those of parties alone, and neither takes a revoked one; check port and certificate, the \
-                          coordinator's log says which it was";
+const WRONG_DOOR: &str = "the other side closed the connection before it answered: the address of operators \
+    (admin) accepts only certificates of operators (blindsum pki issue CA NAME --operator), the address of \
+    parties only those of parties, and neither a revoked one; check port and certificate, the coordinator's log \
+    has the reason";
 
 type Stream = TokioIo<Watched<TlsStream<Ahead<TcpStream>>>>;
 
@@ -253,7 +253,7 @@ impl Target {
         let certificate = match error {
             rustls::Error::InvalidCertificate(certificate) => certificate,
             rustls::Error::InvalidMessage(_) => {
-                return "what answers there speaks no TLS: check host and port".into();
+                return "the program there does not use TLS: check host and port".into();
             }
             other => return words(other),
         };
@@ -313,7 +313,8 @@ impl Target {
             Some(AlertDescription::CertificateExpired) => {
                 let whom = self.whom();
                 ConnectError::OutOfTime(self.failed(format!(
-                    "by the clock of the {whom} this side's certificate is not in its time ({error}): check the clocks of \
+                    "by the clock of the {whom} this side's certificate is outside its validity period \
+                     ({error}): check the clocks of \
                      both machines; if they are right, the CA must issue a new certificate"
                 )))
             }

@@ -66,7 +66,7 @@ impl Conversation {
         Ok((conversation, first))
     }
 
-    /// The next frame. May be dropped and asked for again, until it has said that there is none.
+    /// Receives the next frame. May be cancelled and called again, until it has returned that there is none.
     pub async fn heard(&mut self) -> Result<CoordinatorFrame, Silence> {
         tokio::select! {
             biased;
@@ -79,7 +79,7 @@ impl Conversation {
                 }
             },
             end = &mut self.sending => Err(match end {
-                Ok(SendEnd::TooSlow) => Silence::Lost("the coordinator takes no more data".into()),
+                Ok(SendEnd::TooSlow) => Silence::Lost("the coordinator accepts no more data".into()),
                 _ => Silence::TakesNothing,
             }),
         }
@@ -99,8 +99,8 @@ impl Conversation {
         refusal.ok().flatten()
     }
 
-    /// What was said last goes out, and the coordinator closes its side, before the connection is dropped. Nothing more
-    /// may be queued.
+    /// Sends queued frames, and waits until the coordinator closes its side, before the connection is dropped.
+    /// Nothing more may be queued.
     pub async fn goodbye(mut self) {
         let goodbye = async {
             if !self.sending.is_finished() {

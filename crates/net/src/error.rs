@@ -89,7 +89,7 @@ pub enum NetError {
         needed: u64,
         /// Bytes that this process may still take.
         room: u64,
-        /// What limits them.
+        /// Their limit.
         bound: String,
     },
     /// The system or a library failed.

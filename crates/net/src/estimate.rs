@@ -4,7 +4,7 @@ use std::fmt;
 
 use blindsum_protocol::{Job, Plan, ProtocolChoice, RoundKind, RuleName, Step, Who};
 
-/// What a process does in a job.
+/// The task of a process in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// It simulates a round of so many parties.

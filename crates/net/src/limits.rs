@@ -26,8 +26,8 @@ pub struct Limits {
     pub message_memory: u64,
     /// Bytes of memory for what each of three servers computes in a job (`mpc3`). A job that may need more is refused.
     pub computing_memory: u64,
-    /// Bytes of memory for messages between parties until they are passed on, of all jobs together. What does not fit
-    /// goes to a temporary file beside the store.
+    /// Bytes of memory for relayed messages between parties, of all jobs together. The rest goes to a temporary file
+    /// beside the store.
     pub relay_memory: u64,
     /// How long a party of a round whose connection was lost may stay away. After that the stage goes on without it.
     pub reconnect_grace: f64,

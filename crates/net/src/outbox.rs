@@ -107,7 +107,7 @@ impl<F: Frames> Outbox<F> {
         let _ = self.why.set(reason.to_owned());
     }
 
-    /// Why the stream ends, if one side has said so.
+    /// The reason why the stream ends, if one side has sent one.
     pub fn why(&self) -> Option<&str> {
         self.why.get().map(String::as_str)
     }

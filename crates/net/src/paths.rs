@@ -35,8 +35,8 @@ pub(crate) fn check_store(path: Option<&Path>) -> Result<(), NetError> {
     // guard: stores-have-names-of-files
     if is_special(&path.to_string_lossy()) || is_special(&last.to_string_lossy()) {
         let rule = format!(
-            "{:?} must be the name of a file, and neither begin with \":\" nor be a URI, as that of a store in memory does: \
-             give a file as in job.sqlite",
+            "{:?} must be the name of a file, not a URI and not a name with \":\" in front, such as of a store \
+             in memory: give a file such as job.sqlite",
             path.display().to_string()
         );
         return Err(NetError::config("store", rule));

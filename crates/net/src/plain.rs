@@ -6,7 +6,7 @@ use std::io;
 /// What a connection says that ended without a reason of its own.
 pub(crate) const ENDED: &str = "the connection was closed before an answer came";
 
-/// What failed in reading or writing, in words.
+/// An error of reading or writing in words.
 #[must_use]
 pub fn io_words(error: &io::Error) -> String {
     use io::ErrorKind as K;
@@ -95,7 +95,7 @@ pub(crate) fn cause_words(error: &(dyn Error + 'static)) -> String {
     ENDED.into()
 }
 
-/// What is wrong in a table of TOML, in words. The line comes first, where the text that was read is given.
+/// An error of TOML in words. The line comes first, if the text is given.
 #[must_use]
 pub fn toml_words(error: &toml::de::Error, text: &str) -> String {
     let line = error.span().and_then(|span| text.get(..span.start));

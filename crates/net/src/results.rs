@@ -33,7 +33,7 @@ impl ResultFiles {
                 format!("only the parties of job {name:?} learn its results: leave it out")
             }
             None if !job.tells_parties() => format!(
-                "job {name:?} has result = servers, and nobody else keeps what they learn: name a folder for results"
+                "job {name:?} has result = servers, and only servers can store its results: name a folder for results"
             ),
             Some(_)
                 if spec.encoding.integer_bits().is_some() && !job.encoding().sums_fit_64_bits() =>
@@ -79,8 +79,8 @@ impl ResultFiles {
         let path = self.folder.join(name);
         if path.exists() {
             return Err(io::Error::other(format!(
-                "{name} is there already, and no result is overwritten: give each server, and a job that begins anew, a \
-                 folder of its own"
+                "{name} exists already, and no result is overwritten: use a separate folder for each server, \
+                 and for a job that starts over"
             )));
         }
         let new = self.folder.join(format!("{name}.{}.new", process::id()));

@@ -13,7 +13,7 @@ use sysinfo::{MemoryRefreshKind, ProcessRefreshKind, ProcessesToUpdate, System};
 use crate::NetError;
 use crate::estimate::{Task, memory};
 
-/// What limits the memory of this process.
+/// The limit of this process's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The limit on address space, `ulimit -v`.
@@ -39,7 +39,8 @@ impl fmt::Display for Bound {
                 "the limit of its control group or of one above it (memory.max, MemoryMax=)"
             }
             Self::Promises => {
-                "what this machine may promise (CommitLimit less Committed_AS in /proc/meminfo, with vm.overcommit_memory = 2)"
+                "the memory that this machine may commit (CommitLimit less Committed_AS in /proc/meminfo, with \
+                 vm.overcommit_memory = 2)"
             }
             Self::Machine => "the memory and swap space of this machine",
         })
@@ -51,7 +52,7 @@ impl fmt::Display for Bound {
 pub struct Room {
     /// Bytes.
     pub bytes: u64,
-    /// What limits them.
+    /// Their limit.
     pub bound: Bound,
 }
 
@@ -101,7 +102,7 @@ impl Room {
         }
     }
 
-    /// What is left once a job has taken what it takes.
+    /// The remaining memory after a job has taken its own.
     pub fn without(self, job: &Job, task: Task) -> Self {
         let bytes = self.bytes.saturating_sub(memory(job, task));
         Self { bytes, ..self }
@@ -109,8 +110,7 @@ impl Room {
 
     /// Whether a job fits.
     ///
-    /// # Errors
-    /// [`NetError::Memory`] says what the job needs, and what there is.
+    /// # Errors [`NetError::Memory`] has the need of the job, and the available memory.
     pub fn check(&self, job: &Job, task: Task) -> Result<(), NetError> {
         let needed = memory(job, task);
         if needed <= self.bytes {

@@ -37,7 +37,8 @@ impl Servers {
                 .find(|it| it.host == one.host)
             {
                 return Err(wrong(format!(
-                    "{:?} and {:?} have one host: servers are told apart by the hosts that their certificates are for",
+                    "{:?} and {:?} have the same host, but servers are identified by the hosts of their \
+                     certificates: give three different hosts",
                     one.url, other.url
                 )));
             }
@@ -50,7 +51,7 @@ impl Servers {
         })
     }
 
-    /// Where a server is; the coordinator for a place that the list does not have.
+    /// The address of a server; that of the coordinator for a place that the list does not have.
     pub fn address(&self, place: ServerIndex) -> &Address {
         let other = usize::from(place.number()).checked_sub(1);
         let other = other.and_then(|at| self.others.get(at));
@@ -62,7 +63,7 @@ impl Servers {
         1 + self.others.len()
     }
 
-    /// What the server in this place is for; none for the coordinator.
+    /// The role of the server in this place; `None` for the coordinator.
     pub fn role(&self, place: ServerIndex) -> Option<ServerRole> {
         match (ServerRole::at(place), self.count()) {
             (Some(ServerRole::Second), 2) => Some(ServerRole::Decryptor),

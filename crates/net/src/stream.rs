@@ -68,7 +68,7 @@ impl Traffic {
         self.error.get().map(|broken| broken.reason.as_str())
     }
 
-    /// What the other side's TLS said last, where the connection broke by that.
+    /// The last TLS alert of the other side, if it ended the connection.
     pub fn alert(&self) -> Option<AlertDescription> {
         self.error.get()?.alert
     }

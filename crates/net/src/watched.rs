@@ -39,7 +39,7 @@ pub struct WatchedJob {
 }
 
 impl WatchedJob {
-    /// What was counted of the job since the server was started.
+    /// The counters of the job since the server was started.
     pub fn totals(&self) -> Totals {
         self.counted.now()
     }
@@ -150,7 +150,7 @@ impl Watched {
         self.counts.bytes()
     }
 
-    /// Who was not let in, or was sent away, by the reason.
+    /// Refused and disconnected peers, by the reason.
     pub fn refused(&self) -> BTreeMap<RefusedBecause, u64> {
         self.counts.refused()
     }

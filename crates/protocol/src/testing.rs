@@ -297,9 +297,14 @@ impl Rig {
     /// One server hears another one. Whoever finds something wrong has no further part in the round.
     fn letter(&mut self, from: ServerIndex, to: ServerIndex, letter: &[u8]) -> Result<(), Fault> {
         let Some(role) = ServerRole::at(to) else {
-            return self.server.as_mut().unwrap().hear(from, letter);
+            return self.server.as_mut().unwrap().receive_letter(from, letter);
         };
-        match self.followers.get_mut(&role).unwrap().hear(from, letter) {
+        match self
+            .followers
+            .get_mut(&role)
+            .unwrap()
+            .receive_letter(from, letter)
+        {
             Ok(answer) => drop(answer.map(|answer| self.up_of_servers.insert(role, answer))),
             Err(fault) => self.server_faults.push((to, fault)),
         }

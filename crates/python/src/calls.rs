@@ -185,7 +185,8 @@ impl PendingRound {
                 call_end(py, end, fits).map(Some)
             }
             Some(None) => {
-                let text = "the coordinator has ended, and what came of the round is not known here; its store knows";
+                let text = "the coordinator has ended, and the outcome of the round is not known here; its \
+                    store has it";
                 Err(raise(py, "SessionClosedError", (text,)))
             }
         }

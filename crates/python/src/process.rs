@@ -29,8 +29,8 @@ impl Home {
             true => Ok(()),
             false => {
                 let text = format!(
-                    "the {what} was made before this process was forked, and works in that process alone; make another \
-                     one here, in a process that is started by \"spawn\""
+                    "the {what} was made before this process was forked, and works only in that process; make \
+                     another one here, in a process that is started by \"spawn\""
                 );
                 Err(raise(py, "ForkedError", (text,)))
             }

@@ -58,7 +58,7 @@ pub enum SharingError {
         element: usize,
     },
     /// The shares rebuild something that is no 32-byte secret.
-    #[error("shares: they rebuild limbs out of range, but shares of one secret must be given")]
+    #[error("shares: they reconstruct limbs out of range, but shares of one secret must be given")]
     NotASecret,
     /// More shares are wrong than can be corrected.
     #[error("shares: of m = {got}, t = {threshold}, more than (m - t)/2 = {correctable} are wrong")]
@@ -83,7 +83,7 @@ pub enum SharingError {
     SumTooLarge,
     /// Columns that are not one for each party, or not of the right length.
     #[error(
-        "columns: one for each of n = {parties} parties, of {need} bytes where it is wanted, must be given"
+        "share vectors: one for each of n = {parties} parties, of {need} bytes where it is wanted, must be given"
     )]
     Columns {
         /// Parties n.
@@ -92,7 +92,7 @@ pub enum SharingError {
         need: usize,
     },
     /// A packed column of the wrong length.
-    #[error("column: {got} bytes, but it takes exactly {need}")]
+    #[error("share vector: {got} bytes, but it must have {need}")]
     ColumnLength {
         /// Bytes given.
         got: usize,
@@ -100,11 +100,12 @@ pub enum SharingError {
         need: usize,
     },
     /// A column with an element that is not reduced.
-    #[error("column: an element is not canonical, but value < p must hold")]
+    #[error("share vector: an element is not canonical, but value < p must hold")]
     ColumnElement,
     /// Holders that are not at least k different parties, or columns that are not one for each holder.
     #[error(
-        "holders: k = {threshold} or more different ranks below n = {parties}, with a column each, must be given"
+        "holders: k = {threshold} or more different ranks below n = {parties}, with a share vector each, must \
+         be given"
     )]
     Holders {
         /// Shares k that rebuild a sum.

@@ -28,6 +28,7 @@ mod cohort;
 mod costs;
 mod deviation;
 mod drive;
+mod engine;
 mod error;
 mod hooks;
 mod inputs;

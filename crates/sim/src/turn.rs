@@ -8,11 +8,10 @@ use std::time::Duration;
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{EncodeError, Encoder, Selection};
-use blindsum_math::words::TileMut;
+use blindsum_encode::{EncodeError, Encoder};
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Fault, FaultKind, Input, JobMemory, MemoryVault,
-    Message, Outcome, PartyId, Round, RoundSum, ServerRole, Step,
+    Answer, AnySurvivors, Client, ClientSetup, Fault, Input, JobMemory, MemoryVault, Message,
+    Outcome, PartyId, Round, RoundSum, ServerRole, SparseInput, Step,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -251,19 +250,21 @@ impl Seat {
                 None => None,
             };
             let encoding = believed.encoding();
-            let encoder = match (values, &selection) {
+            let levels = || encoding.metric_levels(&metrics);
+            let (sparse, dense);
+            let input: Option<&dyn Input> = match (values, &selection) {
                 (None, _) => None,
-                (Some(_), Some(selection)) => Some(selection.encoder(seed)?),
-                (Some(values), None) => Some(Encoder::new(encoding, values, weight, seed)?),
+                (Some(_), Some(selection)) => {
+                    let words = selection.encoder(seed)?.with_metrics(&levels()?);
+                    sparse = SparseInput::new(selection.places(), words);
+                    Some(&sparse)
+                }
+                (Some(values), None) => {
+                    let words = Encoder::new(encoding, values, weight, seed)?;
+                    dense = words.with_metrics(&levels()?);
+                    Some(&dense)
+                }
             };
-            let input = match encoder {
-                None => None,
-                Some(words) => Some(Encoded {
-                    words: words.with_metrics(&encoding.metric_levels(&metrics)?),
-                    coordinates: selection.as_ref().map(Selection::places),
-                }),
-            };
-            let input = input.as_ref().map(|input| input as &dyn Input);
             Ok(match &mut self.client {
                 Some(client) => client.answer(&message, input, &mut self.rng),
                 None => Client::start(setup, input, &mut self.rng).map(|(client, answer)| {
@@ -360,28 +361,6 @@ fn agrees(setting: &Setting<'_>, outcome: &Outcome, result: RoundSum) -> bool {
             Ok(()) => true,
             Err(result) => setting.found.get() == Some(&result),
         },
-    }
-}
-
-/// A vector, or some of its coordinates, on its way into words, as the machines want to see it.
-struct Encoded<'a> {
-    words: Encoder<'a>,
-    coordinates: Option<&'a [u32]>,
-}
-
-impl Input for Encoded<'_> {
-    fn lanes(&self) -> usize {
-        self.words.lanes()
-    }
-
-    fn coordinates(&self) -> Option<&[u32]> {
-        self.coordinates
-    }
-
-    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
-        self.words
-            .encode_tile(first_lane, tile)
-            .map_err(|error| FaultKind::Input(error.to_string()))
     }
 }
 

@@ -45,7 +45,7 @@ UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    parser.description = "See how the jobs of a running coordinator stand, and give orders to them."
+    parser.description = "See the state of a running coordinator's jobs, and give orders to them."
     parser.epilog = EXAMPLES
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
@@ -83,7 +83,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--for", dest="seconds", type=duration, metavar="TIME", help="e.g. 2h (default: until unban)"
     )
     ban.set_defaults(values=("party", "seconds"))
-    unban = _order(actions, "unban", "let a party in again", "party")
+    unban = _order(actions, "unban", "end the ban of a party", "party")
     unban.set_defaults(values=("party",))
 
     drain = actions.add_parser("drain", help="finish rounds under way, begin none, and end the coordinator")
@@ -206,7 +206,7 @@ def _reload(options: argparse.Namespace) -> int:
             raise
         print(error.reason)
         note(
-            "blindsum: reload was done in part: mend what stands behind `not done:`, and reload again", "WARN"
+            "blindsum: reload was done in part: correct the items after `not done:`, and reload again", "WARN"
         )
         return EXIT_PART
     for line in lines:

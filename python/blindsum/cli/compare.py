@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
         "--latency",
         type=_numbers,
         metavar="SECONDS",
-        help="what every message takes in virtual time (default 0)",
+        help="delay of every message in virtual time (default 0)",
     )
     parser.add_argument(
         "--set",

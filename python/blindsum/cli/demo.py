@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parties", type=int, default=8, metavar="N", help="default 8")
     parser.add_argument("--rounds", type=int, default=20, metavar="R", help="default 20")
     parser.add_argument("--seed", type=int, default=7, help="of data and training (default 7)")
-    parser.add_argument("--no-kill", dest="kill", action="store_false", help="kill nobody")
+    parser.add_argument("--no-kill", dest="kill", action="store_false", help="kill no party")
     parser.add_argument("--out", type=named, metavar="DIR", help="folder of the plot (default blindsum-demo)")
     parser.add_argument("--flower", action="store_true", help="an app of Flower, in Flower's simulation")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     from blindsum.errors import ConfigError
 
     if not options.kill:
-        rule = "cannot be given beside --flower, where nobody is killed: leave it out"
+        rule = "cannot be given with --flower, which kills no party: leave it out"
         raise ConfigError("--no-kill", rule)
     if options.out is not None:
         rule = "cannot be given beside --flower, which writes no files: leave it out, or take --json"

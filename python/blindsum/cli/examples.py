@@ -9,14 +9,14 @@ job = "tumour"
 protocol = "secagg+"
 parties = 10        # in a round, at most
 min_parties = 3     # in a round, at least; no sum of fewer is opened
-join_deadline = 5   # seconds for which the first round, once min_parties are here, waits for more
+join_deadline = 5   # seconds for which the first round waits for more than min_parties
 dim = 1000          # coordinates of the model
 rounds = 10
 
 [encoding]
 name = "quantised"
-clip = 1.0          # what an update has beyond it is cut off, and the party is told
-max_weight = 10000  # a party may weigh as much as 10000 others, e.g. by its number of examples
+clip = 1.0          # larger values of an update are cut off, and the party's log reports it
+max_weight = 10000  # a party may have the weight of 10000 others, e.g. its number of examples
 """
 
 TRAINING = '''\

@@ -20,7 +20,7 @@ def add(actions: Any, connection: Callable[[argparse.ArgumentParser], None], dur
     parser = actions.add_parser("round", help="begin a round of a hosted job, and wait for its result")
     parser.add_argument("job", metavar="NAME")
     parser.add_argument("--parties", required=True, metavar="NAME,NAME", help="who takes part: their names")
-    parser.add_argument("--tag", type=int, metavar="N", help="your number of the step; parties hear it")
+    parser.add_argument("--tag", type=int, metavar="N", help="your number of the step, which parties receive")
     parser.add_argument(
         "--model", type=named, metavar="FILE", help="model to start from, .npy (default: the job's own)"
     )

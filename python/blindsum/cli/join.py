@@ -115,7 +115,7 @@ def number(text: str) -> float:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    parser.description = "Take part in a job: your function trains, and nobody sees its result."
+    parser.description = "Take part in a job: your function trains, and its result stays hidden."
     recipes = "".join(f"  {job}\n    {' '.join(words)}\n" for job, words in RECIPES.items())
     parser.epilog = EXAMPLES.format(training=example("training.py"), recipes=recipes)
     parser.add_argument(
@@ -222,7 +222,7 @@ def _take_part(session: Session, options: argparse.Namespace, train: Callable[..
     from blindsum.errors import ConfigError, RoundUnknown
 
     if options.out and session.spec.model_update == "none":
-        raise ConfigError("--out", "the job keeps no model: its model_update is none")
+        raise ConfigError("--out", "the job has no model: its model_update is none")
     on_hangup(session.reload)
     told.joined(session)
     over = False

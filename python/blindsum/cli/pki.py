@@ -169,7 +169,7 @@ def _request(options: argparse.Namespace) -> int:
     )
     print(f"request {path}: send it to the CA")
     print(f"key     {path.with_name(options.name + '.key')}: it stays here")
-    print(f"key fingerprint {pki.show(path)['key_fingerprint']}: tell it to the CA by another way")
+    print(f"key fingerprint {pki.show(path)['key_fingerprint']}: give it to the CA over another channel")
     return 0
 
 

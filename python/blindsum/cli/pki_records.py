@@ -49,7 +49,7 @@ def add(actions: Actions) -> None:
 
     show = actions.add_parser("show", help="print a certificate, a request, a key or a revocation list")
     show.add_argument(
-        "file", type=named, metavar="FILE", help=".pem, .csr, .key (what is public of it) or crl.pem"
+        "file", type=named, metavar="FILE", help=".pem, .csr, .key (its public part) or crl.pem"
     )
     show.add_argument("--json", action="store_true", help="print one JSON object")
     passphrases.add_key(show)
@@ -75,7 +75,7 @@ def add(actions: Actions) -> None:
     index.add_argument("folder", type=named, metavar="DIR", help="folder of the CA")
     index.add_argument("files", type=named, metavar="FILE", nargs="*", help="certificates of this CA")
     index.add_argument(
-        "--rebuild", action="store_true", help="make it anew; the old one stays as index.json.damaged"
+        "--rebuild", action="store_true", help="rebuild it; the old one stays as index.json.damaged"
     )
     index.add_argument(
         "--complete", action="store_true", help="confirm that no certificate is missing afterwards"
@@ -99,11 +99,13 @@ def add(actions: Actions) -> None:
 
     bundle = actions.add_parser("bundle", help="put CA certificates, or revocation lists, into one file")
     bundle.add_argument("files", type=named, metavar="FILE", nargs="+", help="ca.pem or crl.pem of each CA")
-    bundle.add_argument("--out", type=named, metavar="FILE", required=True, help="the file, replaced at once")
+    bundle.add_argument(
+        "--out", type=named, metavar="FILE", required=True, help="the file, replaced atomically"
+    )
     bundle.set_defaults(run=_bundle)
 
     change = actions.add_parser("passphrase", help="encrypt a key, or change or remove its passphrase")
-    change.add_argument("key", type=named, metavar="FILE.key", help="the key, replaced at once")
+    change.add_argument("key", type=named, metavar="FILE.key", help="the key, replaced atomically")
     change.add_argument("--remove", action="store_true", help="decrypt it")
     passphrases.add_key(change)
     change.add_argument(

@@ -145,12 +145,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="parties that turns and random replace at once, at least (default: 1)",
+        help="least number of parties that turns and random replace together (default: 1)",
     )
     parser.add_argument(
         "--admin",
         metavar="HOST:PORT",
-        help="let operators in there, who use blindsum admin and blindsum watch (default: off)",
+        help="accept operators there, with blindsum admin and blindsum watch (default: off)",
     )
     parser.add_argument(
         "--hosted",
@@ -198,7 +198,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dashboard",
         metavar="HOST:PORT",
-        help="show people in a browser how the job stands, by plain HTTP (needs --dashboard-token-file)",
+        help="show the job in a browser, over plain HTTP (needs --dashboard-token-file)",
     )
     parser.add_argument(
         "--dashboard-token-file",
@@ -258,7 +258,7 @@ def _run(options: argparse.Namespace) -> int:
     check_file("--out", options.out, inputs(options, *_READ))
     spec = spec_from_file(options.job)
     if options.out and spec.model_update == "none":
-        raise ConfigError("--out", "the job keeps no model: model_update is none; there is --results")
+        raise ConfigError("--out", "the job has no model: model_update is none; use --results")
     if options.out and spec.hides_sum:
         raise ConfigError(
             "--out",
@@ -295,12 +295,13 @@ def _run(options: argparse.Namespace) -> int:
         )
 
     def stop() -> None:
-        console.note("blindsum: stopping at once; the same signal again ends without goodbyes")
+        console.note("blindsum: stopping immediately; the same signal again ends without goodbyes")
         coordinator.stop()
 
     def drain() -> None:
         console.note(
-            "blindsum: draining: the round under way ends, and none begins; a second signal stops at once. "
+            "blindsum: draining: the round under way ends, and none begins; a second signal stops "
+            "immediately. "
             "Parties wait for --give-up-after (120 s by default), and end then"
         )
         coordinator.drain("SIGTERM")
@@ -344,7 +345,7 @@ def _warned_of(options: argparse.Namespace) -> Iterator[str]:
     if not options.store:
         yield "without --store FILE rounds and models are forgotten when this ends"
     if not options.crl:
-        yield "without --crl FILE nobody can be revoked"
+        yield "without --crl FILE no party can be revoked"
 
 
 def _named(start: ModelStart, spec: JobSpec, options: argparse.Namespace) -> str:

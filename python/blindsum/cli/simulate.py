@@ -46,14 +46,14 @@ COUNTS = {
     "steps": "events: a frame came, a task ended, a machine was started",
     "episodes": "jobs from beginning to end",
     "rounds": "rounds with a result",
-    "results": "results that parties were told",
+    "results": "results that parties received",
     "kills": "machines that were killed",
     "cuts": "connections that broke, also between servers",
     "ended": "sessions of parties that ended by themselves",
     "rollbacks": "parties and servers that came back with records of an earlier time",
     "restored": "coordinators that came back with a store of an earlier time",
-    "lies": "messages in which a corrupt member said something false",
-    "shown": "faults that were kept with their evidence",
+    "lies": "messages that a corrupt party falsified",
+    "shown": "faults that were stored with their evidence",
     "leases": "leases of parties that ran out, or were lost",
     "releases": "results that the second and third server of mpc3 recorded before they opened them",
     "spoilt": "rounds without a result where the only fault was a corrupt member",
@@ -108,7 +108,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="SECONDS",
-        help="what every message takes in virtual time, also between servers (default 0)",
+        help="delay of every message in virtual time, also between servers (default 0)",
     )
     parser.add_argument(
         "--malicious",
@@ -131,7 +131,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=_steps,
         metavar="N",
         help="in place of rounds, whole jobs in which machines are killed, connections break, backups come "
-        "back and corrupt members misbehave, until N things have happened, e.g. 1e5; --seed is that of the "
+        "back and corrupt members misbehave, until N steps are done, e.g. 1e5; --seed is that of the "
         "first job",
     )
     parser.add_argument(

@@ -22,7 +22,7 @@ examples:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    parser.description = "Say how the jobs of a store stand. A coordinator may use it meanwhile."
+    parser.description = "Print the state of the jobs of a store. A coordinator may use it meanwhile."
     parser.epilog = EXAMPLES
     parser.add_argument(
         "--store", required=True, type=named, metavar="FILE", help="the coordinator's SQLite file"

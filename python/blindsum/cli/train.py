@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
                 record = _simulated(options, changes, table)
     except KeyboardInterrupt:
         what = (
-            "a run of processes begins anew" if options.processes else "the same command goes on from there"
+            "a run of processes starts over" if options.processes else "the same command goes on from there"
         )
         is_kept = table.last or (not options.processes and (Path(options.out) / STATE).exists())
         so_far = f"{options.out} has what there is so far, and {what}" if is_kept else "no round is over yet"

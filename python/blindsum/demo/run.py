@@ -168,8 +168,8 @@ def run(settings: Settings, on_status: OnStatus) -> DemoResult:
     if settings.kill and spec.least_roster >= settings.parties:
         least, protocol = spec.least_roster, settings.protocol
         rule = (
-            f"{least + 1} <= parties = {settings.parties} must hold where one is killed, as a round "
-            f"of {protocol} needs {least}: have more parties, or kill nobody (--no-kill)"
+            f"{least + 1} <= parties = {settings.parties} must hold if one is killed, as a round of "
+            f"{protocol} needs {least}: use more parties, or kill none (--no-kill)"
         )
         raise ConfigError("parties", rule)
     with tempfile.TemporaryDirectory(prefix="blindsum-demo-") as name:

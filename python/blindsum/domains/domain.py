@@ -329,7 +329,7 @@ def join_domain(
     if peers is None:
         limit = checks.seconds("timeout", timeout)
         if limit == 0:
-            raise ConfigError("timeout", "0 s must be more: nobody answers in no time")
+            raise ConfigError("timeout", "0 s must be more: learners need time to answer")
         peers = Gloo(group, speaker=speaker, timeout=limit)
 
     def enter() -> Session:

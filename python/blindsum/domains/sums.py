@@ -185,7 +185,7 @@ class Whole:
                 index = int(np.argmax(rest != 0))
                 rule = (
                     f"coordinate {index}: the mean {sums[index]} / {self.total} of the learners' integers "
-                    "must be an integer; join_domain(combine='sum') hands in their sum"
+                    "must be an integer; join_domain(combine='sum') submits their sum"
                 )
                 raise DomainInputError(None, "update", rule, index)
             sums = sums // self.total

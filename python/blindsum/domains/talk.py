@@ -176,7 +176,7 @@ class Talk:
             except PeerLost as error:
                 raise self._lost(self.speaker) from error
             except (ValueError, KeyError, TypeError) as error:
-                raise DomainError(self.speaker, f"it said what is no message: {error}") from error
+                raise DomainError(self.speaker, f"it sent bytes that are no message: {error}") from error
             if "error" in header:
                 raise to_error(header["error"], self.speaker)
             if header != WAITING:
@@ -189,7 +189,7 @@ class Talk:
         except PeerLost as error:
             raise self._lost(learner) from error
         except (ValueError, KeyError, TypeError) as error:
-            raise DomainError(learner, f"it said what is no message: {error}") from error
+            raise DomainError(learner, f"it sent bytes that are no message: {error}") from error
 
     def _lost(self, learner: int) -> DomainError:
         self._gone.add(learner)
@@ -197,7 +197,7 @@ class Talk:
         longest = self._peers.timeout
         whose = "the speaker's" if learner == self.speaker else "its"
         return DomainError(
-            learner, f"it is gone, or did not answer within {whose} limit (timeout = {longest:g} s)"
+            learner, f"it has ended, or did not answer within {whose} limit (timeout = {longest:g} s)"
         )
 
     def _tell(self, message: bytes, to: Sequence[int], strict: bool = True) -> None:

@@ -94,9 +94,10 @@ def check_same(messages: Sequence[Any]) -> None:
             raise ConfigError(
                 "messages",
                 f"train messages of one round differ in {where} (nodes {nodes[0]} and "
-                f"{message.metadata.dst_node_id}), and all nodes of a sum must train on the same: by another "
-                "model or setting for all but one node a server would learn that node's update. Send all "
-                "nodes the same, and let what is a node's own come from its --node-config",
+                f"{message.metadata.dst_node_id}), and all nodes of a sum must train on the same: "
+                "with another model or setting for all other nodes a server would learn the update "
+                "of one. Send all nodes the same, and read settings of a single node from its "
+                "--node-config",
             )
 
 

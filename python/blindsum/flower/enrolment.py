@@ -128,8 +128,8 @@ def received(node: int, run: int, settings: NodeSettings, certificate: str, ca: 
     if not fits:
         raise Refusal(
             "certificate",
-            "what the ServerApp sent is no certificate of this node's key, with that of its CA: start the "
-            "run again",
+            "the ServerApp did not send a certificate of this node's key, with that of its CA: start "
+            "the run again",
         )
     for file, text in ((f"{name}.pem", certificate), ("ca.pem", ca)):
         files.replace(folder / file, text)

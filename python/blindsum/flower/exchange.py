@@ -21,9 +21,10 @@ NO_REPLY = 5
 """Flower's ``ErrorCode.NODE_UNAVAILABLE``."""
 
 NOT_SENT = (
-    "the message to it could not be sent: the SuperLink knows the node no more, or all messages together "
-    "were too large for it (HTTP 413); the ServerApp's log says which. Start the SuperNode again; or sample "
-    "fewer nodes, send a smaller model, or raise the limit of what stands before the SuperLink"
+    "the message to it could not be sent: the SuperLink does not know the node any more, or all "
+    "messages together were too large for it (HTTP 413); the ServerApp's log has the reason. Start "
+    "the SuperNode again; or sample "
+    "fewer nodes, send a smaller model, or raise the limit of the proxy in front of the SuperLink"
 )
 
 

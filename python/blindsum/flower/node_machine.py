@@ -276,7 +276,7 @@ class _Party:
         self._connections += 1
         if self._connections > MAX_CONNECTIONS:
             raise NetworkError(
-                f"the coordinator of job {self._letter.job!r} takes no connection of this party "
+                f"the coordinator of job {self._letter.job!r} accepts no connection of this party "
                 f"({MAX_CONNECTIONS} tries); see the ServerApp's log"
             )
         self._machine.connected()

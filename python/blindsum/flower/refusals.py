@@ -24,7 +24,7 @@ from blindsum.flower.texts import logger, node_key
 from blindsum.policy import Policy
 from blindsum.texts import printable
 
-LOG = "the node's log says more"
+LOG = "the node's log has details"
 
 UNREACHED = (
     "coordinator: this node cannot reach it, does not trust it, is refused by it, or came too late; " + LOG
@@ -33,7 +33,7 @@ UNREACHED = (
 
 _INPUTS = {
     "arrays": (
-        "what training replied does not fit the message: reply with its keys and shapes, and finite floats"
+        "the reply of training does not match the message: reply with its keys and shapes, and finite floats"
     ),
     "metrics": (
         "a value does not fit: the weight must be a whole number from 0 to blindsum-max-weight, under the "

@@ -342,14 +342,14 @@ class RunSettings:
             for name in ("admin", "standing_job", "operator_identity"):
                 if getattr(self, name):
                     rule = (
-                        "is of a coordinator that stands, and the run names none: name it by "
+                        "belongs to a permanent coordinator, and the run names none: name it by "
                         "blindsum-coordinator, or leave this key out"
                     )
                     raise ConfigError(run_key(name), rule + _IN_RUN)
             return
         for name in ("admin", "standing_job", "operator_identity", "coordinator_ca"):
             if not getattr(self, name):
-                rule = "is missing, and blindsum-coordinator needs it: docs/flower.md says what it is"
+                rule = "is missing, and blindsum-coordinator needs it: docs/flower.md explains it"
                 raise ConfigError(run_key(name), rule + _IN_RUN)
         for name in ("coordinator", "admin"):
             if not _is_url(url := getattr(self, name)):
@@ -443,9 +443,9 @@ def check_job(spec: JobSpec, transport: str) -> None:
         raise ConfigError("blindsum-protocol", rule + _IN_RUN)
     if transport not in ("simulation", "standing") and (spec.needs_servers or spec.decryptor):
         rule = (
-            f"{spec.protocol} computes on further servers, which stand beside the run, and the ServerApp "
-            "starts a coordinator alone. Choose secagg+, fssa or pss, or name a coordinator that stands, "
-            "blindsum-coordinator"
+            f"{spec.protocol} computes on further servers, which run permanently, and the ServerApp "
+            "starts only a coordinator. Choose secagg+, fssa or pss, or name a permanent "
+            "coordinator, blindsum-coordinator"
         )
         raise ConfigError("blindsum-protocol", rule + _IN_RUN)
     if transport == "messages" and str(spec.protocol).startswith("paillier"):

@@ -300,7 +300,10 @@ class _StandingRound:
         except BlindsumError as error:
             if not self._told:
                 self._told = True
-                logger.debug("nobody is reported as failed until the coordinator says who is here: %s", error)
+                logger.debug(
+                    "no node is reported as failed until the coordinator names the connected parties: %s",
+                    error,
+                )
             return set()
 
     def _connected(self) -> list[str]:

@@ -58,7 +58,7 @@ def check(strategy: Any) -> None:
     if strategy is None:
         warn_once(
             "strategy",
-            "SecureGrid was not told the strategy and cannot check it: one that looks at single updates "
+            "SecureGrid does not know the strategy and cannot check it: one that uses single updates "
             "(Krum, medians, clipping at the server) gets one reply with the mean of all nodes; give "
             "strategy=strategy",
         )

@@ -37,7 +37,7 @@ def secure(job: Any, *, url: str = "", name: str = "", tasks: tuple[str, ...] = 
 
     if bool(url) != bool(name):
         missing = "name" if url else "url"
-        raise ConfigError(missing, "is missing: a coordinator that stands has both; give both")
+        raise ConfigError(missing, "is missing: a permanent coordinator has both; give both")
     if isinstance(job, Recipe):
         job.add_client_input_filter(SecureFilter(url, name), tasks=list(tasks))
         job.add_client_output_filter(SecureFilter(url, name), tasks=list(tasks))

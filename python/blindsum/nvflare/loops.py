@@ -116,7 +116,7 @@ def _check_lost(job: Session) -> None:
     """Raise where this site alone has no result: its unchanged model would be averaged with the mean."""
     lost: BlindsumError | None = job.lost
     if job.is_over:
-        raise SessionClosedError("the job is over: the coordinator has ended; look at what it says")
+        raise SessionClosedError("the job is over: the coordinator has ended; see its log")
     if lost is None:
         raise InputError("weight: 0 gives no update, so there is no mean to send; send nothing this round")
     is_of_all = isinstance(lost, RoundAborted) and not lost.only_me

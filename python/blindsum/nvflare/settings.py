@@ -137,10 +137,10 @@ class SiteSettings:
             raise ConfigError("ca", rule)
         if ("url" in found) != ("job" in found):
             there, missing = ("url", "job") if "url" in found else ("job", "url")
-            rule = f"is missing, and {there} needs it: a coordinator that stands has a URL and a job"
+            rule = f"is missing, and {there} needs it: a permanent coordinator has a URL and a job"
             raise ConfigError(missing, rule)
         if found.get("unbound") is True and "url" not in found:
-            rule = "is true without url and job: it is of the coordinator that stands which this site names"
+            rule = "is true without url and job: it applies to a permanent coordinator that this site names"
             raise ConfigError("unbound", f"{rule}; name it, or leave unbound out")
         for key in ("url", "coordinator_url"):
             if key in found and not checks.line(key, found[key]).startswith("https://"):

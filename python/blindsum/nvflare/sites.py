@@ -125,8 +125,9 @@ class SitePart:
         spec, told = self._job.spec, self.invitation
         if told.job_hash and spec.hash != told.job_hash:
             raise NetworkError(
-                f"the coordinator at {told.url} has another job {told.job!r} than the server says: two runs "
-                "use one address; give each its own listen in local/blindsum.json of the server"
+                f"the coordinator at {told.url} has another job {told.job!r} than the server "
+                "announces: two runs use one address; give each its own listen in "
+                "local/blindsum.json of the server"
             )
         if told.party and told.party != self._job.name:
             raise ConfigError(
@@ -219,6 +220,6 @@ def hides_sum(protocol: str) -> str:
     """Why a protocol cannot serve where the server needs the sum."""
     return (
         f"{protocol} hides sums from the server, and an aggregator of NVFlare runs there and needs them. "
-        "Choose secagg+, fssa or pss; or let sites reply with the mean (SecureFilter with a coordinator that "
-        "stands), which gives the sums away"
+        "Choose secagg+, fssa or pss; or let sites reply with the mean (SecureFilter with a "
+        "permanent coordinator), which reveals the sums"
     )

@@ -317,7 +317,7 @@ def _role(hosts: Sequence[str] | None, computes: bool, operator: bool) -> tuple[
     if operator and (computes or hosts is not None):
         raise ConfigError(
             "operator",
-            "an operator has no hosts and serves nobody; leave out hosts and computes, or operator",
+            "an operator has no hosts and is no server; leave out hosts and computes, or operator",
         )
     if hosts is None and not computes:
         return ("operator" if operator else "party"), []

@@ -194,7 +194,7 @@ def bytes_figure(record: TrainingRecord) -> Figure:
 
 
 def deviation_figure(record: TrainingRecord) -> Figure | None:
-    """How far means are from those in the clear, beside what quantisation allows."""
+    """How far means are from those in the clear, beside the bound by quantisation."""
     values = [_finite(one.deviation) for one in record.rounds]
     known = [value for value in values if value is not None]
     if not known:
@@ -204,7 +204,7 @@ def deviation_figure(record: TrainingRecord) -> Figure | None:
     traces = [trace]
     said = f"Largest deviation {max(known):.2e}"
     if record.error_bound is not None:
-        bound = _line(record, "plain", "what quantisation allows", [record.error_bound] * len(record.rounds))
+        bound = _line(record, "plain", "bound by quantisation", [record.error_bound] * len(record.rounds))
         traces.append(bound | {"mode": "lines", "line": {"dash": "dash"}, "hovertemplate": "%{y:.2e}"})
         said += f", allowed {record.error_bound:.2e}"
     layout = {
@@ -284,7 +284,7 @@ def strip_figure(record: TrainingRecord) -> Figure:
     }
     count = sum(len(one.lost) for one in record.rounds)
     sizes = f"{count_text(len(record.rounds), 'round')}, {count_text(count, 'dropout')}"
-    said = f"{len(parties)} parties, {sizes}. The tables below say who and why."
+    said = f"{len(parties)} parties, {sizes}. The tables below name them with reasons."
     return Figure("strip", "Who was in the sum", said, "", [], layout, strip)
 
 

@@ -63,7 +63,7 @@ class RunLog:
         bound = "the bounds of this round" if aciq or spec.clip is None else f"clip = {spec.clip:g}"
         advice = "if it goes on, take clipping = tensor" if aciq else "raise clip in the job"
         logger.warning(
-            "job %r, round %d: %d of %d coordinates of the parties' updates were cut off (%s); the mean does "
-            "not have what was cut off: %s",
+            "job %r, round %d: %d of %d coordinates of the parties' updates were cut off (%s); the "
+            "mean lacks the excess: %s",
             *(spec.job, number, coordinates, spec.dim * parties, bound, advice),
         )

@@ -113,7 +113,7 @@ def _exactness(record: TrainingRecord) -> Card | None:
     if bound is None:
         return Card("Largest deviation", f"{worst:.1e}", "from the mean in the clear")
     is_good = worst <= bound
-    small = f"{'within' if is_good else 'MORE than'} what quantisation allows, {bound:.1e}"
+    small = f"{'within' if is_good else 'MORE than'} the bound by quantisation, {bound:.1e}"
     return Card("Largest deviation", f"{worst:.1e}", small, is_good)
 
 

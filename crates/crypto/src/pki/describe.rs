@@ -139,7 +139,7 @@ pub fn describe_request(text: &str) -> Result<RequestDescription, CryptoError> {
     let algorithm = verifying_key(&info.subject_pki).ok();
     parsed.verify_signature().map_err(|_| {
         refuse(match algorithm {
-            Some(_) => "its signature is not that of its own key".into(),
+            Some(_) => "it is not signed by its own key".into(),
             None => unusable(&key),
         })
     })?;

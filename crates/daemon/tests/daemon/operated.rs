@@ -38,7 +38,7 @@ fn sigint_stops_at_once_and_says_so() {
     let folder = folder();
     let (child, mut log) = started(folder.path(), &[]);
     send("-INT", &child);
-    logged(&mut log, "stopping at once");
+    logged(&mut log, "stopping immediately");
     terminated(child);
 }
 

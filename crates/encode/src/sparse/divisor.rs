@@ -1,6 +1,6 @@
 //! What the sum of a coordinate is divided by in a sparse round.
 
-/// What the sum of a coordinate is divided by.
+/// The divisor of a coordinate's sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Divisor {
     /// The number of parties whose updates are in the round, whether they sent the coordinate or not. What a party sends

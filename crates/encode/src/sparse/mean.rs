@@ -15,7 +15,7 @@ pub struct SparseMean {
     pub opened: u64,
     /// Coordinates that some parties sent, but fewer than the minimum. Their mean is given as 0.
     pub withheld: u64,
-    /// Coordinates that nobody sent. Their mean is given as 0.
+    /// Coordinates sent by no party. Their mean is given as 0.
     pub absent: u64,
 }
 
@@ -28,7 +28,7 @@ impl Encoding {
         }
         if self.has_weight_word() {
             let rule = format!(
-                "max_weight = {} must be 1 for sparse updates: nobody learns the weights behind a coordinate",
+                "max_weight = {} must be 1 for sparse updates: the weights behind a coordinate are hidden",
                 self.max_weight()
             );
             return Err(EncodeError::spec("max_weight", rule));

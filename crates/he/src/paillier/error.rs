@@ -101,7 +101,7 @@ pub enum PaillierError {
         width: u32,
     },
     /// A plaintext that no packed words add up to.
-    #[error("plaintext {index}: not a sum of packed words, something is behind the last one")]
+    #[error("plaintext {index}: not a sum of packed words: there are bits after the last one")]
     Rest {
         /// Its place.
         index: usize,

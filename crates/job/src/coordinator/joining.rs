@@ -56,7 +56,7 @@ impl Coordinator {
                     true => self.open_nonces(number, roster, numbers).await?,
                     false => roster,
                 };
-                Round::told(
+                Round::announced(
                     job,
                     number,
                     Arc::new(roster),

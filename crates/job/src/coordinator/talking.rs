@@ -22,7 +22,7 @@ pub(super) async fn hear(
     // guard: notices-are-no-answers
     let is_letter = stage.server.is_letter(&letter);
     let heard = state.context.hand.work(move || {
-        let heard = stage.server.hear(from, &letter);
+        let heard = stage.server.receive_letter(from, &letter);
         (stage, heard)
     });
     let (mut stage, heard) = heard.await?;

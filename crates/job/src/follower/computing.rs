@@ -98,7 +98,7 @@ impl Server {
             return Ok(());
         };
         let heard = self.hand.work(move || {
-            let answer = follower.hear(from, &letter);
+            let answer = follower.receive_letter(from, &letter);
             (follower, answer)
         });
         let (follower, answer): (_, Result<_, Fault>) = heard.await?;

@@ -196,7 +196,7 @@ impl Party {
         let me = PartyId(roster.rank_of(&self.name).unwrap());
         let numbers = start.numbers.as_ref().unwrap().into();
         let hash = self.model.hash();
-        let round = Round::told(job.clone(), start.round, roster, hash, numbers).unwrap();
+        let round = Round::announced(job.clone(), start.round, roster, hash, numbers).unwrap();
         let round = round.with_tag(Tag::read(start.tag, &start.about).unwrap());
         let round = Arc::new(round);
         let setup = ClientSetup {

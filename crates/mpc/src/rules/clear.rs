@@ -41,7 +41,7 @@ pub struct Clear {
 }
 
 impl Rule<'_> {
-    /// The same of vectors that are known: at least one, all of one length. The trusted vector is [`Trusted::Known`].
+    /// Computes the rule on known vectors: at least one, all of one length. The trusted vector is [`Trusted::Known`].
     pub fn in_the_clear(&self, vectors: &[Vec<i64>]) -> Clear {
         let known = Known::of(vectors);
         let mut clear = match self {

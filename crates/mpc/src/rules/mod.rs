@@ -63,7 +63,7 @@ impl<R: Ring> Weighed<R> {
         }
     }
 
-    /// What is shown of it: the sum, and behind it the sum of the weights where they are not known.
+    /// The opened values: the sum, and after it the sum of the weights if they are not known.
     pub fn shown(&self) -> Shares<R> {
         let total = self.total.iter();
         Shares::concat(&[&self.sum].into_iter().chain(total).collect::<Vec<_>>())
@@ -143,7 +143,7 @@ fn room(bits: u32, parties: usize) -> Result<(), MpcError> {
 const MIN_TOTAL_BITS: u32 = 6;
 const MIN_TOTAL: f64 = 1.0 / (1u64 << MIN_TOTAL_BITS) as f64;
 
-/// What a sum of weights, as it was shown, divides by where the last bits of the sum are hidden; none where no vector
+/// The divisor that follows from an opened sum of weights if the last bits of the sum are hidden; `None` if no vector
 /// counts.
 pub fn total_of(shown: u64) -> Option<f64> {
     let total = shown as i64 as f64 / f64::from(1 << FRACTION);

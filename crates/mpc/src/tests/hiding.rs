@@ -192,7 +192,7 @@ fn case_38_a_server_that_was_deceived_does_not_go_on() {
         });
         let hear = |me: usize| {
             let (next, previous) = (&said[(me + 1) % 3], &said[(me + 2) % 3]);
-            scripts[me].hear(next.to_previous.clone(), previous.to_next.clone())
+            scripts[me].receive(next.to_previous.clone(), previous.to_next.clone())
         };
         match [0, 1, 2].map(hear) {
             [Ok(zero), Ok(one), Ok(two)] => states = [zero, one, two],

@@ -59,7 +59,7 @@ fn a_message_of_another_length_is_refused() {
         got,
     };
     let refused = |from_next: &[u8], from_previous: &[u8]| {
-        let heard = waiting().hear(from_next.to_vec(), from_previous.to_vec());
+        let heard = waiting().receive(from_next.to_vec(), from_previous.to_vec());
         heard.unwrap_err()
     };
     assert_eq!(refused(&message(&[0; 3]), &message(&[])), length(2, 2, 7));
@@ -71,8 +71,8 @@ fn a_message_of_another_length_is_refused() {
 
 #[test]
 fn bits_behind_the_end_of_a_row_are_refused() {
-    assert!(waiting().hear(message(&[0x1f; 2]), message(&[])).is_ok());
-    let refused = waiting().hear(message(&[0x1f, 0x20]), message(&[]));
+    assert!(waiting().receive(message(&[0x1f; 2]), message(&[])).is_ok());
+    let refused = waiting().receive(message(&[0x1f, 0x20]), message(&[]));
     assert_eq!(refused.unwrap_err(), MpcError::Padding);
 }
 
@@ -86,9 +86,9 @@ fn case_38_a_message_of_another_round_is_refused() {
     ] {
         let from = ServerIndex::try_from(from).unwrap();
         let mut script = waiting();
-        let refused = script.hear(of_next, of_previous);
+        let refused = script.receive(of_next, of_previous);
         assert_eq!(refused.unwrap_err(), MpcError::Round { round, from, got });
-        let again = script.hear(message(&[0; 2]), message(&[]));
+        let again = script.receive(message(&[0; 2]), message(&[]));
         assert_eq!(again.unwrap_err(), MpcError::Ended);
     }
 }
@@ -115,7 +115,9 @@ fn case_38_nothing_runs_after_an_error() {
         })
     };
     let (mut script, _) = start().unwrap();
-    let heard = script.hear(message(&[0x1f, 0x20]), message(&[])).unwrap();
+    let heard = script
+        .receive(message(&[0x1f, 0x20]), message(&[]))
+        .unwrap();
     let Progress::Done((first, after)) = heard else {
         panic!("it says something");
     };

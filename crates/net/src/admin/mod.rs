@@ -22,9 +22,9 @@ pub use rounds::{HostControl, HostedRound};
 const ANSWER: Duration = Duration::from_secs(120);
 
 /// What a coordinator says whom it lets in.
-const OPERATORS_ONLY: &str = "the admin address lets in certificates of operators alone, as `blindsum pki issue CA NAME --operator` \
-                              makes them, while they are not revoked; if yours is one, ask who runs the coordinator \
-                              whether this is the admin address";
+const OPERATORS_ONLY: &str = "the admin address accepts only certificates of operators that are not revoked \
+    (made by `blindsum pki issue CA NAME --operator`); if yours is one, ask the coordinator's operator whether \
+    this is the admin address";
 
 /// What a coordinator says at another address.
 const PARTIES_DOOR: &str = "this is the address of parties; operators use the one that `blindsum serve --admin` or `admin` in \
@@ -133,7 +133,8 @@ impl Admin {
         self.answered(reply)
     }
 
-    /// Adds a job, its specification as JSON; gives what was done. Where it is `hosted`, a host begins its rounds.
+    /// Adds a job, with its specification as JSON, and returns the outcome in words. If it is `hosted`, a host begins
+    /// its rounds.
     ///
     /// # Errors
     /// As [`order`](Self::order).

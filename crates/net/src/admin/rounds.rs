@@ -26,7 +26,7 @@ pub struct HostedRound {
     admin: Admin,
 }
 
-/// What a host says of a round that it has begun. Clones speak of the same one.
+/// Sends commands of a host for a round that it has begun. Clones control the same round.
 #[derive(Clone)]
 pub struct HostControl(mpsc::Sender<HostWord>);
 
@@ -122,12 +122,12 @@ async fn begin(
 }
 
 impl HostedRound {
-    /// A way to say something of the round while its end is waited for.
+    /// Returns a handle that controls the round while its end is awaited.
     pub fn control(&self) -> HostControl {
         self.control.clone()
     }
 
-    /// Waits for what comes of the round, and says whether exact sums of the job's integers are below 2^64.
+    /// Waits for the outcome of the round, and returns whether exact sums of the job's integers are below 2^64.
     ///
     /// # Errors
     /// The connection has ended before.

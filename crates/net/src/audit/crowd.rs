@@ -33,7 +33,7 @@ struct Lately {
 }
 
 impl Crowd {
-    /// What becomes of an entry at a time in milliseconds.
+    /// Decides about an entry at a time in milliseconds.
     pub fn turn(&mut self, now: u64, entry: &Entry) -> Turn {
         let Some(key) = entry.counted_by() else {
             return Turn::Now(1);

@@ -167,7 +167,7 @@ pub(crate) struct OrderEntry {
     pub values: Option<serde_json::Value>,
     /// The operator's words.
     pub reason: String,
-    /// What was done, or why nothing was.
+    /// The outcome of the order, or the reason of its refusal.
     pub outcome: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
@@ -225,7 +225,7 @@ impl RoundEnd {
 }
 
 impl Entry {
-    /// What comes too often is counted by its event and name; nothing of what happens once.
+    /// The event and name by which frequent entries are counted; `None` for events that happen once.
     pub fn counted_by(&self) -> Option<(&'static str, String)> {
         match self {
             Self::Joined { who, .. } => Some(("joined", who.name.clone())),

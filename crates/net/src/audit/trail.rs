@@ -141,7 +141,7 @@ impl Trail {
         self.lock().failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Writes an entry. Where that fails the log says so, and [`check`](Self::check) from then on.
+    /// Writes an entry. If that fails the log reports it, and so does [`check`](Self::check) from then on.
     pub fn note(&self, entry: Entry) {
         let now = self.clock.unix_millis();
         let mut inner = self.lock();

@@ -70,7 +70,7 @@ pub(super) struct Open {
     pub outbound: mpsc::Sender<LineFrame>,
     /// The key exchange of TLS.
     pub key_exchange: String,
-    /// What the connection lives as long as.
+    /// Keeps the connection alive.
     pub _alive: Box<dyn Send>,
 }
 
@@ -102,14 +102,14 @@ pub(super) fn check_hello(
     if hello.first_version > last || hello.last_version < first {
         let (its_first, its_last) = (hello.first_version, hello.last_version);
         return Err(format!(
-            "no wire version is spoken by both: {first} to {last} here, {its_first} to {its_last} there"
+            "no wire version in common: {first} to {last} here, {its_first} to {its_last} there"
         ));
     }
     // guard: servers-are-told-by-their-place
     if hello.place != u32::from(place.number()) {
         let says = hello.place;
         return Err(format!(
-            "it says that it is server {says}, and its certificate is that of {place}"
+            "it claims to be server {says}, and its certificate is that of {place}"
         ));
     }
     Ok(hello)
@@ -162,7 +162,7 @@ async fn send_all(outbound: &mpsc::Sender<LineFrame>, rules: &Rules, queue: &Que
             match timeout(rules.chunk_timeout, outbound.send(frame)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return "the connection has ended".into(),
-                Err(_) => return "it is too slow: a piece was not taken in time".into(),
+                Err(_) => return "it is too slow: a piece was not read in time".into(),
             }
         }
     }

@@ -1,12 +1,11 @@
-//! What servers that compute together say to each other, and what parties give them: `lines` keeps a line to each of
-//! the others, `keeping` is one while it is up, `queue` has what waits for it, `door` is the service that takes lines
-//! and uploads.
+//! Messages between servers that compute together, and uploads of parties to them: `channels` has a connection to each of
+//! the others, `keeping` is one while it is up, `queue` has its waiting letters, `service` accepts connections and uploads.
 
-mod door;
+mod channels;
 mod keeping;
-mod lines;
 mod queue;
+mod service;
 
-pub(crate) use door::{Door, TakesUploads, computing};
+pub(crate) use channels::{ChannelAcceptor, ChannelParts, ServerChannels};
 pub(crate) use keeping::Heard;
-pub(crate) use lines::{LineDoor, LineParts, Lines};
+pub(crate) use service::{ComputingService, TakesUploads, computing};

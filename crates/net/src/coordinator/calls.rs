@@ -14,7 +14,7 @@ pub struct PendingCall {
     ended: oneshot::Receiver<CallEnd>,
 }
 
-/// What a host says of a round that it has called. Clones speak of the same one.
+/// Sends commands of a host for a round that it has called. Clones control the same round.
 #[derive(Clone)]
 pub struct CallControl {
     id: CallId,
@@ -28,15 +28,15 @@ impl PendingCall {
         (&mut self.ended).await.ok()
     }
 
-    /// A way to say something of the round while its end is waited for.
+    /// Returns a handle that controls the round while its end is awaited.
     pub fn control(&self) -> CallControl {
         self.control.clone()
     }
 }
 
 impl CallControl {
-    /// Tells the coordinator that a party of the call has failed: nobody waits for it any more. The reason is for people, and
-    /// the parties hear it.
+    /// Reports to the coordinator that a party of the call has failed: the round does not wait for it any more. The
+    /// reason is for people, and is sent to the parties.
     pub async fn report_failed(&self, party: &str, reason: &str) {
         let input = Input::PartyFailed {
             name: party.into(),
@@ -46,7 +46,7 @@ impl CallControl {
         let _ = self.events.send(Event::Input(input)).await;
     }
 
-    /// Ends the round without a result, unless it has one. The reason is for people, and the parties hear it.
+    /// Ends the round without a result, unless it has one. The reason is for people, and is sent to the parties.
     pub async fn call_off(&self, reason: &str) {
         let (id, reason) = (self.id, reason.into());
         let input = Input::CallOff { id, reason };

@@ -72,8 +72,8 @@ fn check_within(
         };
         if initial.is_some() && job.spec().initial != InitialModel::Coordinator {
             let rule = format!(
-                "initial_model of job {name:?}: the job says initial = {}: give no model, or let the job say initial = \
-                 coordinator",
+                "initial_model of job {name:?}: the job has initial = {}: give no model, or set initial = \
+                 coordinator in the job",
                 job.spec().initial
             );
             return Err(NetError::config("initial_model", rule));

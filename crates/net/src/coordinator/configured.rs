@@ -11,7 +11,8 @@ use super::file::ConfigFile;
 #[derive(Clone, Default)]
 pub(super) struct Configured(pub Arc<Mutex<Option<Source>>>);
 
-/// What the program that runs the coordinator takes over of a file that was read again: what was done, or why not.
+/// Applies the part of a reloaded file that concerns the program around the coordinator; returns the outcome in
+/// words.
 pub type Also = Box<dyn FnMut(&ConfigFile) -> Result<Option<String>, String> + Send>;
 
 /// Where the configuration comes from.

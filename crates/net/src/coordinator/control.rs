@@ -225,7 +225,7 @@ impl Control {
         }
         let name = &job.spec.job;
         if host.jobs.get(name).is_some() {
-            let rule = format!("job {name:?} is here already: give the new one another name");
+            let rule = format!("job {name:?} exists already: give the new one another name");
             return Err(NetError::config("jobs", rule));
         }
         let checked = check_added(job, &host.shared.limits(), host.room())?;

@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::open_calls::Calls;
 use crate::NetError;
-use crate::computing::{Heard, Lines};
+use crate::computing::{Heard, ServerChannels};
 use crate::drive::Drive;
 use crate::membership::Members;
 use crate::outbox::{Content, Outbox, Queued};
@@ -70,7 +70,7 @@ struct Connection {
 
 /// The lines to servers that compute with this one, and where it is heard what comes over them.
 pub(crate) struct Computing {
-    pub lines: Lines,
+    pub lines: ServerChannels,
     pub heard: mpsc::Receiver<Heard>,
 }
 
@@ -163,7 +163,7 @@ impl Driver {
         (driver, handle, watched)
     }
 
-    /// Where every end of a round is told.
+    /// The channel of every end of a round.
     pub fn ends(&self) -> broadcast::Sender<Arc<JobStatus>> {
         self.ends.clone()
     }

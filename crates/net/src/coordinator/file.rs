@@ -64,7 +64,7 @@ use crate::{CredentialFiles, Credentials, Limits, Membership, NetError, Passphra
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConfigFile {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: String,
     /// The coordinator's certificate, PEM.
     pub certificate: Option<PathBuf>,
@@ -80,7 +80,7 @@ pub struct ConfigFile {
     pub store: Option<PathBuf>,
     /// The file of the audit trail.
     pub audit: Option<PathBuf>,
-    /// Where the leases of parties are kept: `embedded`, or `etcd://HOST:PORT`.
+    /// The membership manager, which holds the leases of parties: `embedded`, or `etcd://HOST:PORT`.
     pub membership: Option<String>,
     /// The certificate that etcd is shown, PEM.
     pub membership_certificate: Option<PathBuf>,
@@ -92,15 +92,16 @@ pub struct ConfigFile {
     pub servers: Vec<String>,
     /// Which of the three this is: 0 is the coordinator.
     pub server: u8,
-    /// Where the second or the third server remembers the latest round that it was in.
+    /// The folder in which the second or the third server stores the latest round that it was in.
     pub state_dir: Option<PathBuf>,
     /// Whether to stop when every job is over.
     pub stop_when_done: bool,
-    /// Where the program that reads the file answers scrapes and health checks. A coordinator by itself ignores it.
+    /// The address at which the program that reads the file answers scrapes and health checks. A coordinator itself
+    /// ignores it.
     pub metrics: Option<String>,
-    /// Where operators see how jobs stand and give orders.
+    /// The address of the admin interface for operators.
     pub admin: Option<String>,
-    /// Where it shows people how jobs stand.
+    /// The address of the dashboard.
     pub dashboard: Option<String>,
     /// The file whose first line is the token that this page asks for; see [`token_file`](Self::token_file).
     pub dashboard_token_file: Option<PathBuf>,

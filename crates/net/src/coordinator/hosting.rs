@@ -16,7 +16,7 @@ use super::driver::{Driver, JobHandle};
 use super::keys::KeyService;
 use super::origin::ModelOrigin;
 use super::shared::Shared;
-use crate::computing::LineDoor;
+use crate::computing::ChannelAcceptor;
 use crate::membership::{Members, Place};
 use crate::report::{JobState, JobStatus};
 use crate::results::ResultFiles;
@@ -30,7 +30,7 @@ pub(crate) struct ServedJob {
     pub handle: JobHandle,
     pub status: watch::Receiver<JobStatus>,
     pub ends: broadcast::Sender<Arc<JobStatus>>,
-    /// What is counted of it.
+    /// Its counters.
     pub counted: Counted,
     /// The model that it started from here.
     pub start: ModelOrigin,
@@ -126,15 +126,15 @@ impl Host {
         })
     }
 
-    /// Takes a job up. Servers that compute for it find the coordinator by the door.
+    /// Takes a job up. Servers that compute for it find the coordinator by the acceptor.
     ///
     /// # Errors
     /// The store has the job with another specification, or something else that it needs cannot be opened.
-    pub async fn take_up(&self, checked: CheckedJob) -> Result<Option<LineDoor>, NetError> {
+    pub async fn take_up(&self, checked: CheckedJob) -> Result<Option<ChannelAcceptor>, NetError> {
         let name = checked.job.spec().job.clone();
         let given = checked.initial.as_ref().map(|model| *model.hash());
         let members = Members::open(&self.place, &name, &self.shared.limits()).await?;
-        let (driver, job, door) = open_job(checked, given, &self.shared, members)?;
+        let (driver, job, acceptor) = open_job(checked, given, &self.shared, members)?;
         let start = &job.start;
         info!(job = %name, from = start.origin.as_str(), version = start.version, hash = %start.hash, party = %start.party,
             "the model that the job starts from");
@@ -144,7 +144,7 @@ impl Host {
         if let Some(service) = service {
             self.tasks.spawn(service.run());
         }
-        Ok(door)
+        Ok(acceptor)
     }
 }
 
@@ -154,7 +154,7 @@ fn open_job(
     given: Option<[u8; 32]>,
     shared: &Shared,
     members: Members,
-) -> Result<(Driver, ServedJob, Option<LineDoor>), NetError> {
+) -> Result<(Driver, ServedJob, Option<ChannelAcceptor>), NetError> {
     let CheckedJob {
         job,
         initial,
@@ -162,7 +162,7 @@ fn open_job(
         hosted,
     } = checked;
     let computing = shared.lines(&job)?;
-    let door = computing.as_ref().map(|it| it.lines.door(COORDINATOR));
+    let acceptor = computing.as_ref().map(|it| it.lines.acceptor(COORDINATOR));
     let of = job.clone();
     let parts = Parts {
         results: ResultFiles::open(results.as_deref(), &job)?,
@@ -190,5 +190,5 @@ fn open_job(
         counted,
         hosted,
     };
-    Ok((driver, job, door))
+    Ok((driver, job, acceptor))
 }

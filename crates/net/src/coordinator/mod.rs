@@ -38,7 +38,7 @@ use tracing::info;
 
 pub use crate::address::{check_address, check_apart};
 use crate::audit::{Audit, Entry};
-use crate::computing::Door;
+use crate::computing::ComputingService;
 use crate::limits::Limits;
 use crate::membership::{Membership, Place};
 use crate::observers::Observers;
@@ -60,7 +60,7 @@ pub use file::ConfigFile;
 use hosting::{Host, Jobs, Tasks};
 pub use origin::{ModelOrigin, Origin};
 pub use reloading::Reloaded;
-use service::{Doorway, Service};
+use service::{Router, Service};
 use shared::Shared;
 
 /// The configuration of a coordinator.
@@ -75,10 +75,10 @@ pub struct Config {
     pub audit: Option<PathBuf>,
     /// The jobs.
     pub jobs: Vec<JobConfig>,
-    /// Where the three servers are, in order, this coordinator first, as everybody reaches them: for jobs whose servers
-    /// compute together. Empty where there is no such job.
+    /// The public URLs of the three servers, in order, this coordinator first: for jobs whose servers compute
+    /// together. Empty if there is no such job.
     pub servers: Vec<String>,
-    /// Where the leases of parties are kept.
+    /// The membership manager, which holds the leases of parties.
     pub membership: Membership,
     /// Limits for parties.
     pub limits: Limits,
@@ -88,7 +88,7 @@ pub struct Config {
     pub choice: Choice,
     /// How many parties a choice by turns or at random changes at once, at least.
     pub change: u32,
-    /// The address at which operators see how jobs stand and give orders; none where nobody may from outside.
+    /// The address of the admin interface for operators; `None` switches it off.
     pub admin: Option<String>,
 }
 
@@ -98,14 +98,14 @@ pub struct JobConfig {
     pub spec: JobSpec,
     /// The model from which round 1 starts, `[dim]`; `None` means zeros. It is rounded to the precision of the job.
     pub initial_model: Option<Reals>,
-    /// A folder for the results that the coordinator learns, a file for each round; `None` if nobody wants them. A job whose
-    /// servers alone learn results needs it.
+    /// A folder for the results that the coordinator learns, a file for each round; `None` stores none. A job whose
+    /// servers alone learn results requires it.
     pub results: Option<PathBuf>,
     /// Whether a host begins the rounds, by [`Control::call`], and the coordinator none by itself.
     pub hosted: bool,
 }
 
-/// A running coordinator. Dropping it stops it without goodbyes; [`Coordinator::stop`] tells the parties.
+/// A running coordinator. Dropping it stops it without notice; [`Coordinator::stop`] notifies the parties.
 pub struct Coordinator {
     address: SocketAddr,
     admin: Option<SocketAddr>,
@@ -219,7 +219,7 @@ impl Coordinator {
             choice: (config.choice, config.change),
             stopping: stop.clone(),
         };
-        let (served, tasks, mut doors) = (Jobs::default(), Tasks::default(), BTreeMap::new());
+        let (served, tasks, mut acceptors) = (Jobs::default(), Tasks::default(), BTreeMap::new());
         let host = Arc::new(Host {
             shared,
             place,
@@ -230,8 +230,8 @@ impl Coordinator {
         let count = jobs.len();
         for checked in jobs {
             let name = checked.job.spec().job.clone();
-            let door = host.take_up(checked).await?;
-            doors.extend(door.map(|door| (name, door)));
+            let acceptor = host.take_up(checked).await?;
+            acceptors.extend(acceptor.map(|it| (name, it)));
         }
         let observers = host.shared.observers.clone();
         let kept = Kept {
@@ -243,8 +243,8 @@ impl Coordinator {
         let anchor = side.anchor().clone();
         let service = Service::new(served, limits.clone(), anchor, observers.clone());
         let hosts = side.current().hosts.clone();
-        let door = Door::new(doors, None, side.anchor().clone(), &limits);
-        let doorway = Doorway::new(service, door);
+        let computing = ComputingService::new(acceptors, None, side.anchor().clone(), &limits);
+        let router = Router::new(service, computing);
         let control = Control::new(&host, Reload::of(side.clone()));
         let admin = match admin {
             Some(listener) => {
@@ -254,7 +254,7 @@ impl Coordinator {
                 let observers = host.shared.observers.clone();
                 let served = admin::serve(listener, side.clone(), control, limits, observers, stop);
                 tasks.spawn(served);
-                info!(%address, "operators are let in");
+                info!(%address, "operators are accepted");
                 Some(address)
             }
             None => None,
@@ -264,7 +264,7 @@ impl Coordinator {
             side.clone(),
             servers,
             limits,
-            doorway,
+            router,
             observers,
             stop,
         ));
@@ -323,8 +323,8 @@ impl Coordinator {
         self.host.jobs.get(job).map(|job| job.status)
     }
 
-    /// Each status of a job in which a round has ended, from now on: where rounds are short, not all of them are seen as the
-    /// latest one. A status is told here before it is the latest.
+    /// Subscribes to the end of every round of a job. The latest status may skip ends of short rounds; this does not.
+    /// A status comes here before it is the latest.
     pub fn ends(&self, job: &str) -> Option<broadcast::Receiver<Arc<JobStatus>>> {
         self.host.jobs.get(job).map(|job| job.ends.subscribe())
     }
@@ -384,7 +384,7 @@ impl Coordinator {
         }
     }
 
-    /// Stops the coordinator: tells the parties, records rounds under way as aborted, and ends.
+    /// Stops the coordinator: notifies the parties, records rounds under way as aborted, and ends.
     ///
     /// # Errors
     /// The error of the first job that failed.

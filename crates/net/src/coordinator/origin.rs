@@ -6,7 +6,7 @@ use blindsum_protocol::{Job, ModelUpdate};
 
 use crate::hex;
 
-/// Where the model comes from that a job starts from.
+/// The source of the model from which a job starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
@@ -29,7 +29,7 @@ pub enum Origin {
 /// The model that a job starts from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelOrigin {
-    /// Where it comes from.
+    /// Its source.
     pub origin: Origin,
     /// Its version: the number of sums that are in it.
     pub version: u64,

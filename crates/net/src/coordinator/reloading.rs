@@ -11,14 +11,14 @@ use super::Control;
 use super::configured::{Also, Source};
 use super::file::{ConfigFile, of_job};
 
-/// What became of a configuration that was read again, a sentence each.
+/// The outcome of a reloaded configuration, a sentence each.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// What was taken over.
+    /// Parts that were applied.
     pub done: Vec<String>,
-    /// What was not, and what to do.
+    /// Parts that need a restart, with advice.
     pub left: Vec<String>,
-    /// What cannot be used, and why; what was read before stays in use.
+    /// Parts that cannot be used, with the reasons; the earlier values stay in use.
     pub wrong: Vec<String>,
 }
 
@@ -157,8 +157,8 @@ impl Control {
                 .done
                 .push("certificate, key, CA and revocation list were read again".into()),
             false => told.wrong.push(
-                "certificate, key, CA and revocation list: one of the files cannot be used, as the log says; what was read \
-                 before stays in use"
+                "certificate, key, CA and revocation list: one of the files cannot be used, the log has the \
+                 reason; the earlier content stays in use"
                     .into(),
             ),
         }

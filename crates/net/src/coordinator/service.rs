@@ -20,7 +20,7 @@ use super::driver::JobHandle;
 use super::hosting::Jobs;
 use super::session::Sessions;
 use crate::chunks::CHUNK;
-use crate::computing::{Door, computing};
+use crate::computing::{ComputingService, computing};
 use crate::line::line;
 use crate::observers::Observers;
 use crate::pb::computing_server::ComputingServer;
@@ -168,25 +168,25 @@ impl Service {
 
 /// What answers requests: streams of parties are taken as they are, everything else is the generated code's.
 #[derive(Clone)]
-pub(crate) struct Doorway {
+pub(crate) struct Router {
     service: Arc<Service>,
     others: CoordinatorServer<Service>,
-    computing: ComputingServer<Door>,
+    computing: ComputingServer<ComputingService>,
 }
 
-impl Doorway {
-    pub fn new(service: Service, door: Door) -> Self {
+impl Router {
+    pub fn new(service: Service, computing_service: ComputingService) -> Self {
         let service = Arc::new(service);
         let others = CoordinatorServer::from_arc(service.clone());
         Self {
             others: others.max_decoding_message_size(LARGEST_OF_A_PARTY),
-            computing: computing(door),
+            computing: computing(computing_service),
             service,
         }
     }
 }
 
-impl tower::Service<http::Request<Body>> for Doorway {
+impl tower::Service<http::Request<Body>> for Router {
     type Response = http::Response<Body>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;

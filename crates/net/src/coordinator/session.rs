@@ -106,7 +106,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             end = &mut sending => match end {
                 SendEnd::Finished => ("ended by the coordinator".into(), false),
                 SendEnd::Closed => ("its connection was lost".into(), true),
-                SendEnd::TooSlow => ("too slow: a chunk was not taken in time".to_owned(), true),
+                SendEnd::TooSlow => ("too slow: a chunk was not read in time".to_owned(), true),
             },
             end = reader.read_all(&mut inbound) => match end {
                 End::Closed(reason) => (reason, false),

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::COORDINATOR;
 use super::driver::Computing;
-use crate::computing::{LineParts, Lines};
+use crate::computing::{ChannelParts, ServerChannels};
 use crate::limits::Limits;
 use crate::observers::Observers;
 use crate::relay::Spools;
@@ -65,14 +65,14 @@ impl Shared {
         else {
             return Ok(None);
         };
-        let parts = LineParts {
+        let parts = ChannelParts {
             job,
             me: COORDINATOR,
             servers,
             limits: &self.limits(),
             side: None,
         };
-        let (lines, heard) = Lines::open(parts)?;
+        let (lines, heard) = ServerChannels::open(parts)?;
         Ok(Some(Computing { lines, heard }))
     }
 }

@@ -5,7 +5,7 @@ use super::hosting::Jobs;
 use crate::watched::{Shown, Watched, WatchedJob};
 
 impl Coordinator {
-    /// What there is to be watched: the jobs, what is counted, and when certificates end.
+    /// The observable state: the jobs, counters, and the expiry of certificates.
     pub fn watched(&self) -> Watched {
         self.watched.clone()
     }

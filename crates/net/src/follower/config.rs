@@ -15,19 +15,19 @@ use crate::{NetError, Room, Task};
 
 /// How a server begins that computes with a coordinator.
 pub struct FollowerConfig {
-    /// What is agreed on: the server takes part in no other job, whatever the coordinator says.
+    /// The agreed specification: the server takes part in no other job, whatever the coordinator announces.
     pub job: JobSpec,
-    /// Where the three servers are, in order, the coordinator first, as everybody reaches them.
+    /// The public URLs of the three servers, in order, the coordinator first.
     pub servers: Vec<String>,
     /// Which of them this one is: 1 or 2.
     pub place: u8,
-    /// Where to listen, as in `0.0.0.0:9443`; port 0 takes a free one.
+    /// The address to listen on, such as `0.0.0.0:9443`; port 0 takes a free one.
     pub listen: String,
     /// The server's certificate and key, and the CA of the job. The certificate is for the host of its own URL.
     pub credentials: Credentials,
     /// A folder in which it remembers the latest round that it was in.
     pub state_dir: PathBuf,
-    /// A folder for the results that it learns, a file for each round; `None` if nobody wants them.
+    /// A folder for the results that it learns, a file for each round; `None` stores none.
     pub results: Option<PathBuf>,
     /// Limits for parties and the other servers.
     pub limits: Limits,

@@ -15,7 +15,7 @@ use tracing::error;
 use super::uplink::Event;
 use super::uploads::Visit;
 use crate::NetError;
-use crate::computing::{Heard, Lines};
+use crate::computing::{Heard, ServerChannels};
 use crate::drive::Drive;
 use crate::outbox::Outbox;
 use crate::party::queued;
@@ -48,7 +48,7 @@ impl Inbox {
 /// The machine and what it is driven with.
 pub(crate) struct Driver {
     drive: Drive<Input, Effect>,
-    lines: Option<Lines>,
+    lines: Option<ServerChannels>,
     inbox: Inbox,
     /// The latest connection to the coordinator.
     outbox: Option<(LinkId, Outbox<PartyFrame>)>,
@@ -75,7 +75,7 @@ impl Driver {
     /// The system gives no random numbers.
     pub fn open(
         parts: Parts,
-        lines: Option<Lines>,
+        lines: Option<ServerChannels>,
         inbox: Inbox,
         clock: WallClock,
     ) -> Result<(Self, watch::Receiver<bool>), NetError> {
@@ -178,7 +178,7 @@ impl Driver {
                 Err(error) => Err(NetError::system(error)),
             }),
             Some(event) = came.recv() => Next::Input(self.connection(event)),
-            Some(heard) = hear(&mut self.inbox.heard) => Next::Input(letter(heard)),
+            Some(heard) = next_letter(&mut self.inbox.heard) => Next::Input(letter(heard)),
             Some(visit) = self.inbox.visits.recv() => self.visit(visit),
             () = self.drive.goes_on() => Next::Nothing,
         }
@@ -227,7 +227,7 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// Waits for what comes over lines, where there are any.
-async fn hear(heard: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
+async fn next_letter(heard: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
     match heard {
         Some(heard) => heard.recv().await,
         None => std::future::pending().await,

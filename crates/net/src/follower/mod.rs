@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::NetError;
-use crate::computing::{Door, LineParts, Lines, TakesUploads, computing};
+use crate::computing::{ChannelParts, ComputingService, ServerChannels, TakesUploads, computing};
 use crate::observers::Observers;
 use crate::party::FileRecords;
 use crate::results::ResultFiles;
@@ -92,7 +92,7 @@ impl Follower {
         let listener = listen(&config.listen).await?;
         let address = listener.local_addr().map_err(NetError::system)?;
         let (stopping, stop) = watch::channel(false);
-        let parts = LineParts {
+        let parts = ChannelParts {
             job: &job,
             me: place,
             servers: &servers,
@@ -100,21 +100,21 @@ impl Follower {
             side: Some(&side),
         };
         let lines = match role.place() {
-            Some(_) => Some(Lines::open(parts)?),
+            Some(_) => Some(ServerChannels::open(parts)?),
             None => None,
         };
         let (lines, heard) = lines.unzip();
-        let door = lines
+        let acceptor = lines
             .as_ref()
-            .map(|lines| (name.clone(), lines.door(place)));
-        let doors = BTreeMap::from_iter(door);
+            .map(|lines| (name.clone(), lines.acceptor(place)));
+        let acceptors = BTreeMap::from_iter(acceptor);
         let (desk, visits) = Desk::new(place, &job, &limits, stop.clone());
         let anchor = side.anchor().clone();
         // Parties give their part to servers that compute, and none to one that only makes keys and opens sums.
         let desk = role
             .place()
             .map(|_| Arc::new(desk) as Arc<dyn TakesUploads>);
-        let door = Door::new(doors, desk, anchor.clone(), &limits);
+        let service = ComputingService::new(acceptors, desk, anchor.clone(), &limits);
         let of = side.clone();
         let parts = Parts {
             identity: Some(Arc::new(move || of.current().identity.clone())),
@@ -126,7 +126,8 @@ impl Follower {
             results,
         };
         if results_are_lost {
-            let rule = "no folder for results was given: this server learns results that only servers learn, and keeps none";
+            let rule = "no folder for results was given: this server learns results that only servers learn, \
+                and does not store them";
             warn!(job = %name, "{rule}");
         }
         let uplink = Uplink::new(servers.clone(), side.clone(), &limits);
@@ -138,7 +139,7 @@ impl Follower {
         let (driver, over) = Driver::open(parts, lines, inbox, side.clock().clone())?;
         let mut tasks = JoinSet::new();
         tasks.spawn(driver.run(|events, given_up| uplink.keep(events, given_up)));
-        let service = computing(door);
+        let service = computing(service);
         let observers = Observers::default();
         let watched = Watched::new(
             Box::new(Vec::new),
@@ -167,7 +168,7 @@ impl Follower {
         })
     }
 
-    /// Where others can connect.
+    /// The address at which others can connect.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -178,7 +179,7 @@ impl Follower {
         Reload::of(self.side.clone())
     }
 
-    /// What there is to be watched: bytes, who was not let in, and when certificates end.
+    /// The observable state: bytes, refused connections, and the expiry of certificates.
     pub fn watched(&self) -> Watched {
         self.watched.clone()
     }

@@ -19,13 +19,13 @@ pub struct Logged {
     pub level: &'static str,
     /// The part of the program, as in `blindsum_net::coordinator`.
     pub part: &'static str,
-    /// What happened, with its fields, as in `round done job=tumour round=3`.
+    /// The event with its fields, as in `round done job=tumour round=3`.
     pub text: String,
-    /// Lines that were left out just before, because nobody took them in time.
+    /// Number of lines left out just before, because they were not read in time.
     pub left_out: u64,
 }
 
-/// Where lines are taken.
+/// The receiver of log lines.
 pub struct Feed(Mutex<Receiver<Logged>>);
 
 impl Feed {

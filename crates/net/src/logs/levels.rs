@@ -2,7 +2,7 @@
 
 use crate::NetError;
 
-/// What a level may be.
+/// The valid levels.
 pub const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Checks a level, or a list of levels of parts of the program, as in `warn,blindsum_net=debug`. A word that is no level

@@ -64,7 +64,7 @@ pub fn to_stderr(field: &str, filter: &str, lines: Lines) -> Result<(), NetError
     }
 }
 
-/// Gives lines from now on to whoever takes them.
+/// Sends lines from now on to the returned feed.
 ///
 /// # Errors
 /// As [`to_stderr`].

@@ -15,7 +15,7 @@ use crate::address::Address;
 use crate::limits::Limits;
 use crate::tls::{Credentials, EtcdSide, Renewed};
 use crate::{NetError, seconds};
-use etcd::Dial;
+use etcd::Endpoint;
 
 /// How leases are kept in the process, as a configuration says it.
 const EMBEDDED: &str = "embedded";
@@ -24,12 +24,12 @@ const ETCD: &str = "etcd://";
 /// Time for the last words to etcd of a coordinator that ends.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Where the leases of parties are kept.
+/// The membership manager, which holds the leases of parties.
 #[derive(Clone)]
 pub struct Membership {
     /// `embedded`: in the process; or `etcd://HOST:PORT`, with several addresses of one cluster joined by commas.
     pub place: String,
-    /// What etcd is shown, and the CA of its certificate; where there is none, the coordinator's own credentials.
+    /// The credentials for etcd, with the CA of its certificate; `None` uses the coordinator's own.
     pub credentials: Option<Credentials>,
 }
 
@@ -117,8 +117,8 @@ impl Members {
             }
             Place::Etcd(side, addresses) => (side.clone(), addresses.clone()),
         };
-        let dial = Dial::new(side, addresses, seconds(limits.keepalive));
-        let (manager, keeper) = etcd::open(dial, job, lease, news.clone()).await?;
+        let endpoint = Endpoint::new(side, addresses, seconds(limits.keepalive));
+        let (manager, keeper) = etcd::open(endpoint, job, lease, news.clone()).await?;
         Ok(Self {
             leases: Leases::new(manager, lease),
             news,

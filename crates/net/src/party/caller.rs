@@ -39,7 +39,7 @@ impl Caller {
         }
     }
 
-    /// Whether the caller has heard of its job.
+    /// Whether the caller has received its job.
     pub fn has_joined(&self) -> bool {
         self.job.is_some()
     }

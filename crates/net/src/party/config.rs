@@ -40,8 +40,8 @@ pub struct PartyConfig {
     /// s; with 0 masks are computed when they are needed. `flashe` has masks to compute ahead, and the
     /// ring and the all-reduce of `paillier` the random part of encryption.
     pub mask_memory: usize,
-    /// Where the party is, in the words of its owner, at most 64 characters; empty to say nothing. The coordinator hears
-    /// it, and some rings stand in this order.
+    /// The location of the party, in words of its owner, at most 64 characters; may be empty. It is sent to the
+    /// coordinator, and some rings use this order.
     pub location: String,
     /// The values of a model that this party can give a job that takes its first model from a party; `None` if it gives none.
     /// The coordinator and all parties learn it.

@@ -199,8 +199,8 @@ impl Party {
                     "must be the URLs of the three servers, in order: parties of this job upload to all of them"
                 }
                 false => {
-                    "the coordinator's job has no other servers: nobody splits updates among three; give its URL alone, \
-                     if that is what was agreed on"
+                    "the coordinator's job has no other servers, so updates are not split among three; if that \
+                     is the agreed job, give only the coordinator's URL"
                 }
             };
             return Err(NetError::config("servers", rule));
@@ -254,7 +254,7 @@ impl Party {
         self.final_model.as_ref()
     }
 
-    /// Why the job was done before its rounds were, as the coordinator says; empty before the end, and where all rounds
+    /// The coordinator's reason why the job was done before its last round; empty before the end, and if all rounds
     /// were done.
     pub fn done_early(&self) -> &str {
         &self.done_early
@@ -369,8 +369,8 @@ impl Party {
             .send(tag.map_or(Input::WantRound, Input::WantTag));
     }
 
-    /// Leaves the job, and tells the coordinator why. Waits until the coordinator has been told, at most two seconds. A
-    /// round under way in which no update is out goes on without this party.
+    /// Leaves the job, and sends the coordinator the reason. Waits until it is sent, at most two seconds. A round
+    /// under way in which no update is out goes on without this party.
     pub fn leave(mut self, departure: Departure) {
         let _ = self.commands.send(Input::Leave(departure));
         if let Some(runtime) = self.runtime.take() {

@@ -36,9 +36,7 @@ impl FileRecords {
         let lock = private::create(&path).map_err(|e| failed(&path, crate::io_words(&e)))?;
         locked(&lock).map_err(|error| {
             let reason = match error {
-                TryLockError::WouldBlock => {
-                    "another process takes part in this job with it".to_owned()
-                }
+                TryLockError::WouldBlock => "another process uses it for this job".to_owned(),
                 TryLockError::Error(error) => crate::io_words(&error),
             };
             failed(&folder, reason)

@@ -107,7 +107,7 @@ impl RoundHandle {
         self.submit_with(update, weight, &Metrics::new())
     }
 
-    /// The same with metrics of the job: those that are not given are missing.
+    /// Like [`submit`](Self::submit), with metrics of the job: those that are not given are missing.
     ///
     /// # Errors
     /// As [`RoundHandle::submit`]; a name that no metric of the job has.
@@ -152,8 +152,8 @@ impl RoundHandle {
         JobError::Submission { round, why }.into()
     }
 
-    /// Gives no update in this round. The coordinator is told why at once, and the round goes on without this party.
-    /// Nothing happens after an update was submitted.
+    /// Gives no update in this round. The coordinator is notified with the reason, and the round goes on without this
+    /// party. Nothing happens after an update was submitted.
     pub fn skip(mut self, why: Absence) {
         self.absence = why;
     }

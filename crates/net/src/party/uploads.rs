@@ -233,8 +233,8 @@ impl Upload {
         let url = self.target.url();
         (place != u32::from(expected.number())).then(|| {
             format!(
-                "{url} is server {place} of the job, and stands in the list as {expected}: give the URLs in the order \
-                 in which the servers have them, the coordinator's first"
+                "{url} is server {place} of the job, and {expected} in the list: give the URLs in the order of \
+                 the servers' list, the coordinator's first"
             )
         })
     }

@@ -43,7 +43,7 @@ pub(crate) struct Peer {
     pub address: SocketAddr,
     /// The party's name, or the host by which a server is known.
     pub name: Arc<str>,
-    /// What it is for, if it is another server of the job.
+    /// Its role, if it is another server of the job.
     pub role: Option<ServerRole>,
     /// Its certificate in DER.
     pub certificate: Arc<[u8]>,
@@ -367,11 +367,12 @@ impl Known<'_> {
         let server = server.map_err(|error| error.to_string())?;
         let place = servers.place_of(&server.hosts).inspect_err(|reason| {
             // Only the CA makes such certificates, so this fills no log.
-            warn!(%reason, "a server is not let in");
+            warn!(%reason, "a server is refused");
         })?;
         let role = servers.role(place);
-        let role =
-            role.ok_or("the certificate is for the host of the coordinator, which dials nobody")?;
+        let role = role.ok_or(
+            "the certificate is for the host of the coordinator, which opens no connections",
+        )?;
         Ok(Identity {
             name: servers.address(place).host.as_str().into(),
             key: server.key,

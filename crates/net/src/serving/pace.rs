@@ -47,7 +47,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Waits until the party may begin one more stream. Who gives up meanwhile has taken nothing.
+    /// Waits until the party may begin one more stream. Cancelling the wait uses up nothing.
     pub async fn stream(&self) {
         turn(&self.streams).await;
     }
@@ -57,7 +57,7 @@ impl Pace {
         turn(&self.questions).await;
     }
 
-    /// Waits until the party may say one more thing.
+    /// Waits until the party may send one more frame.
     pub async fn frame(&self) {
         turn(&self.frames).await;
     }

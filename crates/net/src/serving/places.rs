@@ -27,7 +27,7 @@ impl Places {
         Arc::new(Self { all, of_one, taken })
     }
 
-    /// A place for somebody; an error says which limit stands in the way.
+    /// Reserves a place for a peer; the error names the limit that is reached.
     pub fn take(self: &Arc<Self>, who: Who) -> Result<Place, String> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.values().sum::<usize>() >= self.all {

@@ -60,7 +60,7 @@ pub(super) fn model(
     if version == 0 && hash == awaited.hash() {
         return Ok(Some(awaited));
     }
-    let damaged = |_| wrong(format!("model version {version} is not what its hash says"));
+    let damaged = |_| wrong(format!("model version {version} does not match its hash"));
     let model = Model::from_bytes(&of, version, &bytes, &hash).map_err(damaged)?;
     Ok(Some(model))
 }

@@ -190,8 +190,7 @@ impl StoreReader {
         self.at_one_moment(|connection| read::rounds(connection, &self.path, job, most))
     }
 
-    /// What members of a job did wrong, with the bytes that show it, oldest first. The store keeps only the latest
-    /// faults.
+    /// The faults of a job with their evidence, oldest first. The store has only the latest faults.
     ///
     /// # Errors
     /// Reading failed.

@@ -90,7 +90,7 @@ pub(crate) struct OwnIdentity {
     pub key: Arc<IdentityKey>,
     /// The CA and its revocation list, for checking members of rounds.
     pub anchor: Arc<TrustAnchor>,
-    /// What the next connection shows.
+    /// The credentials of the next connection.
     pub side: Arc<Renewed<PartySide>>,
     /// Tells when that may be something else.
     pub renewals: watch::Receiver<Arc<PartySide>>,
@@ -108,7 +108,8 @@ impl CoordinatorSide {
             // guard: own-certificates-of-coordinators-are-checked-at-start
             .map_err(|error| credentials.unusable(&error))?;
         if hosts.is_empty() {
-            let reason = "names no host: parties can connect to none; the CA says --host for each";
+            let reason = "has no host name, so parties cannot connect to it: have the CA make one with --host \
+                for each";
             return Err(credentials.wrong(Part::Certificate, reason));
         }
         let times = validity(own.unwrap_or_default());
@@ -200,9 +201,9 @@ impl EtcdSide {
         let chain = credentials.chain()?;
         let own = chain.first();
         if own.is_some_and(|own| Role::Coordinator.check(own).is_ok()) {
-            let reason = "is that of a coordinator, whose only extended key usage is server authentication: etcd takes \
-                          certificates with client authentication; have one made for this, and name it beside the \
-                          address";
+            let reason = "is that of a coordinator, whose only extended key usage is server authentication: \
+                etcd accepts certificates with client authentication; have one made for this, and name it \
+                beside the address";
             return Err(credentials.wrong(Part::Certificate, reason));
         }
         let config = Arc::new(credentials.client_of_others()?);
@@ -283,8 +284,8 @@ impl Credentials {
             ),
             E::ServerUsage => (
                 Part::Certificate,
-                "this is the certificate of a party or a coordinator, or made by something else; that of a server that \
-                 computes with a coordinator is made by: blindsum pki issue CA NAME --server --host HOST"
+                "this is the certificate of a party or a coordinator, or of another tool; make one for a server \
+                 that computes with a coordinator by: blindsum pki issue CA NAME --server --host HOST"
                     .into(),
             ),
             E::RevocationUnknown | E::RevocationListForeign => (

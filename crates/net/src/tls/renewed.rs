@@ -102,7 +102,7 @@ impl<T> Renewed<T> {
                 true
             }
             Err(error) => {
-                error!(%error, "a changed file cannot be used: what was read before it stays in use");
+                error!(%error, "a changed file cannot be used: the earlier content stays in use");
                 false
             }
         }

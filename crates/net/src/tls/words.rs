@@ -26,7 +26,7 @@ pub(crate) fn words(error: &Error) -> String {
         }
         Error::NoCertificatesPresented => "it shows no certificate".into(),
         Error::AlertReceived(alert) => alert_words(*alert),
-        Error::InvalidMessage(_) => "it speaks no TLS, or broken TLS".into(),
+        Error::InvalidMessage(_) => "it does not use TLS, or its TLS is broken".into(),
         Error::PeerIncompatible(why) => {
             format!("{}: TLS 1.3 is the only version here", incompatible(why))
         }
@@ -62,7 +62,12 @@ pub(crate) fn certificate_words(error: &CertificateError) -> String {
         C::ExpiredRevocationList | C::ExpiredRevocationListContext { .. } => {
             "cannot be checked: the revocation list here is out of date".into()
         }
-        C::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+        C::Other(other)
+            if matches!(
+                other.0.downcast_ref(),
+                Some(webpki::Error::CaUsedAsEndEntity)
+            ) =>
+        {
             "is that of a CA: give the certificate that the CA has signed for this machine".into()
         }
         C::Other(other) => format!("is refused: {}", spaced(&other.to_string())),
@@ -79,9 +84,11 @@ fn alert_words(alert: AlertDescription) -> String {
             "it does not accept this side's certificate".into()
         }
         A::CertificateRevoked => "this side's certificate is revoked".into(),
-        A::CertificateExpired => "by its clock this side's certificate is not in its time".into(),
+        A::CertificateExpired => {
+            "by its clock this side's certificate is outside its validity period".into()
+        }
         A::CertificateRequired => "it wants a certificate, and this side shows none".into(),
-        A::AccessDenied => "it does not let this side's certificate in".into(),
+        A::AccessDenied => "it refuses this side's certificate".into(),
         other => format!("its alert is \"{}\"", spaced(&format!("{other:?}"))),
     };
     format!("the other side ended it: {why}")
@@ -93,7 +100,7 @@ fn incompatible(why: &PeerIncompatible) -> &'static str {
             "it offers no key exchange that is known here"
         }
         PeerIncompatible::NoCipherSuitesInCommon => "it offers no cipher that is known here",
-        _ => "it offers no version of TLS that is spoken here",
+        _ => "it offers no version of TLS that is supported here",
     }
 }
 
@@ -130,15 +137,7 @@ mod tests {
 
     #[test]
     fn words_have_no_names_of_a_library() {
-        #[derive(Debug)]
-        struct Inner;
-        impl std::fmt::Display for Inner {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "CaUsedAsEndEntity")
-            }
-        }
-        impl std::error::Error for Inner {}
-        let other = CertificateError::Other(OtherError(Arc::new(Inner)));
+        let other = CertificateError::Other(OtherError(Arc::new(webpki::Error::CaUsedAsEndEntity)));
         let said = words(&Error::InvalidCertificate(other));
         assert_eq!(
             said,

@@ -384,7 +384,7 @@ fn case_33_a_vault_from_a_backup() {
     );
     let text = refused.to_string();
     assert!(
-        text.contains("may have been encrypted in already"),
+        text.contains("may have been used for encryption already"),
         "{text}"
     );
     std::fs::remove_file(&vault).unwrap();

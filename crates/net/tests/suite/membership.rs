@@ -158,7 +158,7 @@ fn rounds_go_on_while_etcd_is_away_and_leases_are_made_again() {
     let _third = takes_part(&pki, &proxy.url(), "c");
     goes_on_with(&coordinator, &["a", "b", "c"]);
     let away = "etcd cannot be reached: until it is back leases run in this process";
-    let back = "etcd is back: leases are kept there again";
+    let back = "etcd is back: leases are there again";
     for (turn, forgets) in [(1, false), (2, true)] {
         etcd.kill();
         if forgets {

@@ -205,7 +205,7 @@ fn case_28_garbage_costs_its_sender_its_place_only() {
     bad.send_message(0, &[7; 50]);
     let (only_me, reason) = bad.aborted();
     assert!(
-        only_me && reason.contains("messages of version 7"),
+        only_me && reason.contains("unsupported message version 7"),
         "{reason}"
     );
     for party in honest {
@@ -443,7 +443,7 @@ fn case_57_what_shows_a_fault_is_kept() {
     let expected = [(None, vec![7; 50]), (Some("b"), vec![9; 70])];
     assert_eq!(shown.collect::<Vec<_>>(), expected);
     assert!(
-        faults[0].what.contains("messages of version 7"),
+        faults[0].what.contains("unsupported message version 7"),
         "{faults:?}"
     );
 }

@@ -234,7 +234,7 @@ fn case_56_trouble_that_stays_is_named_when_the_party_gives_up() {
     let coordinator = Running::start(&pki, vec![spec(ProtocolName::Plain, 3)], None);
     let late = Fake::with(&pki, expired(&pki));
     let troubles = [
-        (Way::ClearText, "speaks no TLS"),
+        (Way::ClearText, "does not use TLS"),
         (Way::Alert, "internal error"),
         (Way::To(late.port), "certificate expired"),
     ];

@@ -51,7 +51,7 @@ fn case_32_a_line_is_only_with_the_server_whose_certificate_is_shown() {
     let third = three.pki.server(HOSTS[1]);
     let (code, reason) = talk(&three, &third, hello("test", 0)).unwrap();
     assert_eq!(code, Code::FailedPrecondition);
-    assert!(reason.contains("says that it is server 0"), "{reason}");
+    assert!(reason.contains("claims to be server 0"), "{reason}");
     let (code, reason) = talk(&three, &third, hello("other", 2)).unwrap();
     assert_eq!(code, Code::NotFound);
     assert!(reason.contains("other"), "{reason}");
@@ -154,13 +154,13 @@ fn a_party_that_takes_one_server_for_another_is_told_so() {
     let rule = servers_rule(party.next_round());
     let told = [(1, 2), (2, 1)].map(|(i, place)| {
         let in_list = format!(
-            "{} is server {place} of the job, and stands in the list as server {i}",
+            "{} is server {place} of the job, and server {i} in the list",
             urls[i]
         );
         rule.contains(&in_list)
     });
     assert!(told.contains(&true), "{rule}");
-    assert!(rule.contains("in the order"), "{rule}");
+    assert!(rule.contains("in the order of the servers"), "{rule}");
     for party in staying {
         let rounds = party.join().unwrap().unwrap();
         assert_eq!(rounds.last().unwrap().as_ref().unwrap().mean, mean(4));

@@ -140,7 +140,7 @@ fn case_31_a_decryptor_refuses_uploads_before_it_holds_any() {
     let refused = runtime.block_on(upload).expect("no answer").unwrap_err();
     assert_eq!(refused.code(), tonic::Code::Unimplemented, "{refused}");
     assert!(
-        refused.message().contains("no uploads are taken here"),
+        refused.message().contains("accepts no uploads"),
         "{refused}"
     );
 }

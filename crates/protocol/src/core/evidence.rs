@@ -29,7 +29,7 @@ impl Evidence {
         Self { bytes, length }
     }
 
-    /// The same, of which only so many bytes are kept.
+    /// The same evidence, truncated to at most `most` bytes.
     pub fn cut(&self, most: usize) -> Self {
         let bytes = self.bytes.get(..most).unwrap_or(&self.bytes);
         Self::kept(Bytes::copy_from_slice(bytes), self.length)

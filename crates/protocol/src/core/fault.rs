@@ -12,7 +12,7 @@ use crate::{Evidence, PartyId, Seat, ServerRole};
 pub struct Fault {
     /// Who caused it.
     pub culprit: Culprit,
-    /// What happened.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// The bytes that show it, if it came from outside.
     pub evidence: Option<Evidence>,
@@ -73,7 +73,7 @@ impl fmt::Display for Culprit {
     }
 }
 
-/// What happened.
+/// The kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -86,7 +86,7 @@ pub enum FaultKind {
         rule: String,
     },
     /// The other side speaks another version of the wire format.
-    #[error("messages of version {got} are not spoken here, those of version {supported} are")]
+    #[error("unsupported message version {got}: this program supports version {supported}")]
     Version {
         /// The version in the message.
         got: u8,
@@ -114,7 +114,7 @@ pub enum FaultKind {
     #[error("this sender has no part in this stage")]
     NotAMember,
     /// The machine met a fault before and answers nothing more.
-    #[error("this side of the round has ended: after a fault it takes no more messages")]
+    #[error("this side of the round has ended: after a fault it accepts no more messages")]
     Ended,
     /// A public key that must not be used.
     #[error("unusable key of {owner}: {reason}")]
@@ -131,7 +131,7 @@ pub enum FaultKind {
         signer: PartyId,
     },
     /// A server has not proved to parties that it said something.
-    #[error("{role} has not proved what it says: {reason}")]
+    #[error("the message of {role} is not authenticated: {reason}")]
     Unproved {
         /// Which server.
         role: ServerRole,
@@ -152,7 +152,7 @@ pub enum FaultKind {
         need: usize,
     },
     /// Too few vectors can be summed.
-    #[error("only {have} vectors of parties that have not lied are left, and a sum needs {need}")]
+    #[error("only {have} valid vectors are left, and a sum needs {need}")]
     TooFewHonest {
         /// Vectors that could be summed.
         have: usize,
@@ -160,7 +160,7 @@ pub enum FaultKind {
         need: usize,
     },
     /// The party with whose vector the others are compared has not given it to all servers.
-    #[error("the vector of {root}, with which the others are compared, is not at all servers")]
+    #[error("the vector of {root}, the root, has not come to all servers")]
     RootMissing {
         /// The name of that party.
         root: String,
@@ -181,7 +181,7 @@ pub enum FaultKind {
     },
     /// Not enough parties signed the same survivor set.
     #[error(
-        "inconsistent sets of survivors: {have} parties signed the one that this party was told, {need} are needed"
+        "inconsistent sets of survivors: {have} parties signed the set that this party received, {need} are needed"
     )]
     Inconsistent {
         /// How many signatures over this party's view verify.
@@ -191,14 +191,14 @@ pub enum FaultKind {
     },
     /// A sealed share that does not open.
     #[error(
-        "sealed share from {from} does not open: it was changed on the way, or sealed for another party or round"
+        "sealed share from {from} does not open: it was changed in transit, or sealed for another party or round"
     )]
     Sealed {
         /// Who is said to have sealed it.
         from: PartyId,
     },
     /// Shares that reconstruct no value or the wrong one.
-    #[error("the shares of a secret of {owner} do not fit together")]
+    #[error("the shares of a secret of {owner} contradict each other")]
     BadShares {
         /// Whose secret was shared.
         owner: PartyId,
@@ -211,16 +211,14 @@ pub enum FaultKind {
     },
     /// A sum of shares that lies on no polynomial with the sums of the others.
     #[error(
-        "the sum of columns of {holder} does not fit the others: it or a dealer of a column lied"
+        "the sum of shares of {holder} does not match the others: it, or a party that dealt it shares, is malicious"
     )]
     WrongColumn {
         /// Whose sum it is.
         holder: PartyId,
     },
     /// More sums of shares are wrong than the others can correct.
-    #[error(
-        "of {got} sums of columns more are wrong than can be corrected, {threshold} are needed"
-    )]
+    #[error("of {got} sums of shares more are wrong than can be corrected, {threshold} are needed")]
     Undecodable {
         /// How many there are.
         got: usize,
@@ -234,37 +232,37 @@ pub enum FaultKind {
         test: &'static str,
     },
     /// Shares that the party has committed to, and that lie on no polynomial with those that it dealt others.
-    #[error("what it dealt {victim} does not fit what it dealt the others")]
+    #[error("the share vector that it dealt {victim} does not match those of the others")]
     WrongShares {
         /// Who was dealt it.
         victim: PartyId,
     },
     /// More parties accuse the party than may lie.
-    #[error("{accusers} parties accuse it, which are more than may lie")]
+    #[error("{accusers} parties accuse it, which are more than may be corrupt")]
     Accused {
         /// How many: those who cannot use what it dealt them, or answered otherwise than the others.
         accusers: usize,
     },
     /// The party does not show what it dealt those who accuse it.
-    #[error("it does not show what it dealt the parties that accuse it")]
+    #[error("it does not reveal the share vectors that it dealt its accusers")]
     Unshown,
     /// An answer that is not that of the column that the party was dealt.
-    #[error("its answer about {prover} is not that of the column that it was dealt")]
+    #[error("its answer about {prover} does not match the share vector that it received")]
     WrongAnswer {
         /// About whose vector it is.
         prover: PartyId,
     },
     /// The party says of more parties than may lie that it cannot use what they dealt.
-    #[error("it accuses {provers} parties, which are more than may lie")]
+    #[error("it accuses {provers} parties, which are more than may be corrupt")]
     FalseAccuser {
         /// How many.
         provers: usize,
     },
     /// A sum of columns that is not that of the columns that the party was dealt, all of which were proved.
-    #[error("its sum of columns does not fit those of the others")]
+    #[error("its sum of shares does not match those of the others")]
     WrongAggregate,
     /// A decrypted sum that is not the sum of the survivors' vectors.
-    #[error("the sum is not that of the survivors: a ciphertext was left out, doubled or changed")]
+    #[error("wrong sum: a ciphertext of a survivor was left out, counted twice or changed")]
     WrongSum,
     /// The key service opens no such sum.
     #[error("the key service refuses: {0}")]
@@ -290,7 +288,7 @@ pub enum FaultKind {
     },
     /// Some parties say that two sent the same ciphertexts, and others do not: somebody lies.
     #[error(
-        "{} told that {one} and {other} sent the same ciphertexts, and not all others say so",
+        "{} reported that {one} and {other} sent the same ciphertexts, and not all others did",
         names(by)
     )]
     Contested {
@@ -303,7 +301,7 @@ pub enum FaultKind {
     },
     /// Parties added up the same ciphertexts and came to other sums.
     #[error(
-        "{} came to another sum of the same ciphertexts than party 0",
+        "{} computed another sum of the same ciphertexts than party 0",
         names(differs)
     )]
     SumsDiffer {
@@ -318,7 +316,7 @@ pub enum FaultKind {
     OtherKey,
     /// A round in which something may have been encrypted already.
     #[error(
-        "round {round} may have been encrypted in already: the next one that is free is {next}"
+        "round {round} may have been used for encryption already: the next free round is {next}"
     )]
     RoundUsed {
         /// The round; or, if the vault's contents are too old, the next free round according to them.
@@ -364,24 +362,24 @@ fn said_of(missing: &[PartyId], repeated: &[PartyId]) -> String {
         (!parties.is_empty()).then_some(said)
     };
     let parts = [
-        part("it lacks that of", missing),
-        part("it has twice that of", repeated),
+        part("it lacks the vector of", missing),
+        part("it has twice the vector of", repeated),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join("; ")
 }
 
-/// What is wrong with a list of survivors.
+/// Why a list of survivors is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SurvivorListError {
     /// The bitmap does not belong to this roster.
     #[error("names parties outside the roster")]
     OutsideRoster,
     /// The party that receives the list is not on it.
-    #[error("says that this party itself has dropped out")]
+    #[error("lists this party itself as dropped out")]
     SelfDropped,
     /// A party that dropped out before is listed as alive.
-    #[error("{0} is listed as alive but had dropped before")]
+    #[error("{0} is listed as alive but had dropped out before")]
     Revived(PartyId),
 }
 
@@ -424,7 +422,7 @@ impl Fault {
         Self::new(Culprit::Caller, kind)
     }
 
-    /// A fault of nobody in particular.
+    /// A fault with no identified culprit.
     pub fn nobody(kind: FaultKind) -> Self {
         Self::new(Culprit::Nobody, kind)
     }
@@ -445,7 +443,7 @@ impl Fault {
         self
     }
 
-    /// What else was found out in the round before it ended with this fault.
+    /// Other faults found in the round before it ended with this one.
     pub fn found(&self) -> &[Fault] {
         self.found.as_ref().map_or(&[], |found| &found.0)
     }
@@ -471,7 +469,7 @@ impl FaultKind {
         !matches!(self, Self::OtherKey | Self::Unshown)
     }
 
-    /// What a party that was found to lie did, in a word or two; `None` of other faults.
+    /// A short description of the misbehaviour where a party was found to be dishonest; `None` for other faults.
     pub fn lie(&self) -> Option<&'static str> {
         match self {
             Self::Invalid { test } => Some(test),
@@ -494,7 +492,7 @@ impl FaultKind {
 
     /// An input of another length than the job's.
     pub(crate) fn lanes(words: usize, lanes: usize) -> Self {
-        let rule = format!("words = {words} must be {lanes}, as the job's dim says");
+        let rule = format!("words = {words} must be {lanes}, by the job's dim");
         FaultKind::Input(rule)
     }
 }

@@ -1,6 +1,6 @@
 //! The kinds of rounds.
 
-/// What a round is for.
+/// The purpose of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundKind {
     /// A sum of the parties' vectors.

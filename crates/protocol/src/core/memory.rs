@@ -4,8 +4,9 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a party, or a server that is not the coordinator, keeps of one job between rounds. Give the same to its machines of all rounds
-/// of the job. It is nowhere but in this process: keys in it are lost, and made anew, when the process ends.
+/// State that a party, or a server other than the coordinator, keeps in memory between the rounds of one job. Give
+/// the same object to its machines of all rounds of the job. It is nowhere but in this process: keys in it are lost,
+/// and made anew, when the process ends.
 #[derive(Default)]
 pub struct JobMemory(Mutex<Option<Arc<dyn Any + Send + Sync>>>);
 

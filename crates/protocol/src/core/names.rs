@@ -6,7 +6,7 @@ use crate::core::options::choice;
 choice! {
     /// What the server and the corrupt parties may do.
     Adversary {
-        /// Coordinator and corrupt parties follow the protocol, and look at all they can.
+        /// Coordinator and corrupt parties follow the protocol, and try to learn from their views.
         SemiHonest = "semi-honest",
         /// Coordinator and corrupt parties may deviate from the protocol in any way.
         Active = "active",
@@ -26,18 +26,17 @@ choice! {
 choice! {
     /// Where the model comes from that a job begins with.
     InitialModel {
-        /// From the coordinator, which may be given one. Without one it is zeros, and everybody is warned.
+        /// From the coordinator, or zeros with a warning if it has none.
         Coordinator = "coordinator",
         /// It is zeros.
         Zeros = "zeros",
-        /// From the first party, by name, of those that are connected and can give one. The coordinator and all parties
-        /// learn it.
+        /// From the first connected party, by name, that can give one. The coordinator and all parties learn it.
         FirstParty = "first-party",
     }
 }
 
 choice! {
-    /// What the mean does to the job's model.
+    /// The effect of the mean on the job's model.
     ModelUpdate {
         /// It is added to the model: parties send differences.
         Add = "add",

@@ -22,8 +22,8 @@ impl fmt::Display for PartyId {
     }
 }
 
-/// A subset of the roster, in rank order. On the wire it is a bitmap of `⌈n/8⌉` bytes: bit `i % 8` of
-/// byte `i / 8` is party `i`, so that a set has one encoding and can name nobody outside the roster.
+/// A subset of the roster, in rank order. On the wire it is a bitmap of `⌈n/8⌉` bytes: bit `i % 8` of byte `i / 8` is
+/// party `i`, so that a set has one encoding and cannot name a party outside the roster.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PartySet {
     roster: u32,
@@ -71,7 +71,7 @@ impl PartySet {
         self.bitmap.iter().map(|b| b.count_ones() as usize).sum()
     }
 
-    /// Whether nobody is in the set.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.bitmap.iter().all(|&b| b == 0)
     }

@@ -81,7 +81,7 @@ pub struct Step {
     pub deadline: f64,
 }
 
-/// What may happen in a round, in order.
+/// The steps of a round, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Two for each stage: its answers, then what the coordinator says.
@@ -106,7 +106,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// One in which all parties answer and hear what came of it, with messages of so many bytes.
+    /// A plan of one stage: all parties answer, and all receive the outcome, with messages of the given sizes in
+    /// bytes.
     pub fn new(name: &'static str, up: u64, down: u64) -> Self {
         Self {
             name,
@@ -223,7 +224,8 @@ impl Plan {
         self
     }
 
-    /// Bytes of the largest letter that servers say to each other while they compute, frame included; 0 if they say none.
+    /// Size in bytes of the largest letter that servers send each other while they compute, frame included; 0 if they
+    /// send none.
     pub fn largest_letter(&self) -> u64 {
         self.largest_letter
     }
@@ -250,13 +252,13 @@ impl Plan {
         self.opens
     }
 
-    /// The steps in which somebody answers the coordinator, one for each stage.
+    /// The steps with answers to the coordinator, one for each stage.
     pub fn answers(&self) -> impl Iterator<Item = &Step> {
         let of_coordinator = |step: &&Step| step.hearer == Who::Coordinator;
         self.steps.iter().filter(of_coordinator)
     }
 
-    /// The steps in which the coordinator says what came of a stage, one for each stage that has any.
+    /// The steps in which the coordinator sends the outcome of a stage, one for each stage that has an outcome.
     pub fn replies(&self) -> impl Iterator<Item = &Step> {
         let by_coordinator = |step: &&Step| step.speaker == Who::Coordinator;
         self.steps.iter().filter(by_coordinator)
@@ -267,7 +269,7 @@ impl Plan {
         self.answers().nth(stage.into())
     }
 
-    /// The step in which the coordinator says what came of a stage.
+    /// The step in which the coordinator sends the outcome of a stage.
     pub fn reply(&self, stage: u8) -> Option<&Step> {
         self.replies().nth(stage.into())
     }
@@ -312,7 +314,7 @@ impl Plan {
         from <= to && told && !between.any(certain)
     }
 
-    /// Whether all parties are told the outcome of any stage from `from` to the one before `to`.
+    /// Whether all parties receive the outcome of any stage from `from` to the one before `to`.
     pub fn tells_all(&self, from: u32, to: u32) -> bool {
         let between = |step: &&Step| (from..to).contains(&u32::from(step.stage));
         let for_all = |step: &Step| step.hearer == Who::Parties && !step.optional;

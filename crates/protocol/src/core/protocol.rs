@@ -33,8 +33,8 @@ pub(crate) struct ProtocolInfo {
     pub parameters: fn(&Job, usize) -> Result<Parameters, SpecError>,
     /// The rules for the parameters of a round, if the protocol has any.
     pub round_parameters: Option<ParameterRules>,
-    /// Whether something is drawn from the context of a round that nobody may choose. If so, parties commit to their
-    /// nonces before the roster is fixed.
+    /// Whether something is derived from the context of a round that no participant may choose. If so, parties commit
+    /// to their nonces before the roster is fixed.
     pub commits: fn(&JobSpec) -> bool,
     /// The protocol's own rules for a job.
     pub check: fn(&Job) -> Result<(), SpecError>,
@@ -44,8 +44,8 @@ pub(crate) struct ProtocolInfo {
     pub key_setup: fn(&JobSpec) -> Option<&'static KeySetup>,
     /// What results are, if they can be more than sums of words as the encoding makes them.
     pub results: Option<&'static Results>,
-    /// What is special where each round needs all of its parties: a round that loses one ends, and another one begins
-    /// without it.
+    /// Properties of a protocol in which each round needs all of its parties: a round that loses one ends, and
+    /// another begins without it.
     pub ring: Option<&'static Ring>,
     /// The servers that the protocol needs in addition to the coordinator.
     pub servers: &'static [OtherServer],

@@ -47,7 +47,7 @@ impl RoundParameters {
             None => Ok(()),
             Some((name, told)) => broken(
                 name,
-                format!("{name} = {told} must be 0: the protocol has no such number"),
+                format!("{name} = {told} must be 0: the protocol does not have this number"),
             ),
         }
     }

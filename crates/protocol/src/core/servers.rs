@@ -27,7 +27,7 @@ impl fmt::Debug for ServerIdentity {
 pub struct KnownServers(Option<(Arc<TrustAnchor>, u64)>);
 
 impl KnownServers {
-    /// Those that the CA has certified. `now` is in seconds since 1970.
+    /// Servers whose certificates come from this CA. `now` is in seconds since 1970.
     pub fn certified_by(anchor: Arc<TrustAnchor>, now: u64) -> Self {
         Self(Some((anchor, now)))
     }

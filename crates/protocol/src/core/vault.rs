@@ -27,10 +27,10 @@ pub trait Vault: Send + Sync {
 /// The name of a key that parties share. It is no secret.
 pub type KeyName = [u8; 16];
 
-/// What a vault holds.
+/// The contents of a vault.
 #[derive(Default)]
 pub struct Kept {
-    /// What was written last; `None` at first. Wiped on drop.
+    /// The latest contents written; `None` at first. Wiped on drop.
     pub contents: Option<Zeroizing<Vec<u8>>>,
     /// The largest mark that was written. It is kept apart from the contents, so that contents from an old backup are
     /// noticed.

@@ -24,15 +24,15 @@ impl Chosen {
         chosen.into()
     }
 
-    /// Checks that no party has to send more than the plan of the job allows: its columns have so many bytes.
-    pub fn check_columns(self, job: &Job, bytes: usize) -> Result<(), FaultKind> {
+    /// Checks that no party has to send more than the plan of the job allows: its share vectors have so many bytes.
+    pub fn check_share_vectors(self, job: &Job, bytes: usize) -> Result<(), FaultKind> {
         let most = job.plan().answer(1).map_or(0, |step| step.largest);
         match framed(bytes) <= most {
             true => Ok(()),
             false => broken(
                 "packing",
                 format!(
-                    "packing l = {}: the columns have {bytes} bytes, no round of this job needs more than {most}",
+                    "packing l = {}: the share vectors have {bytes} bytes, no round of this job needs more than {most}",
                     self.packing
                 ),
             ),

@@ -24,7 +24,7 @@ impl Proof {
     pub const MAX_BYTES: usize =
         PREFIX + MAX_CERTIFICATES * (PREFIX + LARGEST) + PREFIX + SIGNATURE_LEN;
 
-    /// That this server says `message`, for the purpose `label`.
+    /// Signs `message` as this server, for the purpose `label`.
     ///
     /// # Errors
     /// [`FaultKind::Parameters`]: more certificates than a proof may have.
@@ -46,7 +46,7 @@ impl Proof {
         self.chain.is_empty() && self.signature.as_slice().is_empty()
     }
 
-    /// Checks that the server of this host has said `message`, for the purpose `label`.
+    /// Checks that the server of this host signed `message`, for the purpose `label`.
     ///
     /// # Errors
     /// [`FaultKind::Unproved`]: too many certificates, none of this host, or a bad signature.

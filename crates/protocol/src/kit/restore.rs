@@ -48,7 +48,7 @@ impl Machines for Stateless {
 pub(crate) struct Derived<T> {
     /// What is derived.
     pub derived: Arc<T>,
-    /// As [`Machines::start`]: a client that says something before it has a vector.
+    /// As [`Machines::start`]: a client that sends a message before it has a vector.
     pub start: StartWith<T>,
     /// Reads what a stage has saved, by the name that the plan gives it; none where no such stage saves anything.
     pub restore: RestoreWith<T>,

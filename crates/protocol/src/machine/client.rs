@@ -301,7 +301,7 @@ impl Client {
     }
 
     /// Everything that another process needs to go on, sealed under the party's storage key. Write it to disk before
-    /// the latest answer is sent: then nothing that may be said only once is ever said twice.
+    /// the latest answer is sent: then no message that may be sent only once is ever sent twice.
     ///
     /// `None` as long as this machine will still encrypt, mask or seal something. Until its vector is sent, the machine
     /// ends with its process: an old copy of a file can be put back, and a machine that goes on from it must not be

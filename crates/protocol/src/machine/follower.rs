@@ -146,7 +146,11 @@ impl Follower {
     /// # Errors
     /// A letter that no honest server sends ends this server's part in the round, and so does whatever the computation
     /// finds wrong.
-    pub fn hear(&mut self, from: ServerIndex, letter: &[u8]) -> Result<Option<Message>, Fault> {
+    pub fn receive_letter(
+        &mut self,
+        from: ServerIndex,
+        letter: &[u8],
+    ) -> Result<Option<Message>, Fault> {
         let heard = self.try_hear(from, letter);
         heard.inspect_err(|_| self.state = None)
     }
@@ -161,7 +165,7 @@ impl Follower {
             }
         };
         let state = self.state.take().ok_or(Fault::caller(FaultKind::Ended))?;
-        let step = state.hear(from, body)?;
+        let step = state.receive_letter(from, body)?;
         Ok(self.go_on(step))
     }
 

@@ -174,9 +174,9 @@ impl Server {
     ///
     /// # Errors
     /// A letter that no honest server sends, or whatever the computation finds wrong. The round cannot go on.
-    pub fn hear(&mut self, from: ServerIndex, letter: &[u8]) -> Result<(), Fault> {
+    pub fn receive_letter(&mut self, from: ServerIndex, letter: &[u8]) -> Result<(), Fault> {
         match letters::open(&self.round, from, letter)? {
-            Said::Letter(body) => self.state.hear(from, body),
+            Said::Letter(body) => self.state.receive_letter(from, body),
             Said::Notice(body) => self.state.note(from, body),
         }
     }

@@ -171,7 +171,7 @@ impl Ear {
     }
 
     /// Waits for the coordinator's next message.
-    pub async fn hear(&self) -> Body {
+    pub async fn receive(&self) -> Body {
         poll_fn(|_| match self.both().0.take() {
             Some(body) => Poll::Ready(body),
             None => Poll::Pending,

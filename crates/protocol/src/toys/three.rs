@@ -203,7 +203,7 @@ async fn lead(round: Arc<Round>, desk: Desk) -> Result<Opened, Fault> {
 
 /// Another server: it says whose seeds open, and adds up what they make for the parties that all have.
 async fn follow(round: Arc<Round>, role: ServerRole, ear: Ear) -> Result<(), Fault> {
-    let shares = ear.hear().await;
+    let shares = ear.receive().await;
     let (listed, sealed) = split_survivors(&round, &shares).map_err(Fault::server)?;
     let mut seeds = Vec::new();
     for (party, sealed) in listed.iter().zip(sealed.chunks(SEED)) {
@@ -213,7 +213,7 @@ async fn follow(round: Arc<Round>, role: ServerRole, ear: Ear) -> Result<(), Fau
     }
     let mine = PartySet::of(round.parties(), seeds.iter().map(|(party, _)| *party));
     ear.say(mine.as_bitmap().to_vec());
-    let agreed = ear.hear().await;
+    let agreed = ear.receive().await;
     let (survivors, _) = split_survivors(&round, &agreed).map_err(Fault::server)?;
     if survivors.iter().any(|party| !mine.contains(party)) {
         let rule = "a party whose share does not open here";

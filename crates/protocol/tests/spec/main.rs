@@ -282,7 +282,7 @@ fn rules_of_bounds_from_earlier_rounds() {
         );
         refusals! { base();
             model_update = ModelUpdate::Nothing => "encoding.clipping",
-                "not be aciq where model_update is none";
+                "not be aciq if model_update is none";
         }
         option_refusals! { base(), encoding: Quantised, found();
             clip = 1e31 => "encoding.clip", "clip is 1e31 and must be from 1e-30 to 1e30";

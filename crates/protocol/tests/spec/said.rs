@@ -226,7 +226,7 @@ proptest! {
         let read: JobSpec = serde_json::from_str(&json(&spec)).unwrap();
         prop_assert_eq!(&read, &spec);
         prop_assert_eq!(JobSpec::read(&spec.whole()).unwrap(), spec.clone());
-        prop_assert_eq!(JobSpec::read(&turned(spec.said())).unwrap(), spec.clone());
+        prop_assert_eq!(JobSpec::read(&turned(spec.canonical())).unwrap(), spec.clone());
         let toml = toml::to_string(&spec.whole()).unwrap();
         prop_assert_eq!(toml::from_str::<JobSpec>(&toml).unwrap(), spec);
     }
@@ -314,7 +314,7 @@ fn errors_say_where_an_option_belongs() {
             r#"{"parties": 3, "dim": 4, "protocol": "plan"}"#,
             "protocol: must be one of plain, secagg, secagg+, fssa, pss, pss-malicious, flashe, mpc3",
         ),
-        (r#"{"parties": 3, "parties": 3}"#, "parties: is said twice"),
+        (r#"{"parties": 3, "parties": 3}"#, "parties: occurs twice"),
         (
             r#"{"protocol": "plain", "dim": 3}"#,
             "parties: must be given",

@@ -347,7 +347,7 @@ struct Shared {
 
 impl Shared {
     fn sharing(&self, corrupt: usize, words: usize) -> ValiditySharing {
-        let parameters = ValidityParameters::told(self.n, corrupt, self.k, self.l).unwrap();
+        let parameters = ValidityParameters::announced(self.n, corrupt, self.k, self.l).unwrap();
         let (largest, slope) = match self.rounding.as_str() {
             "nearest" => ((1 << self.bits) - 2, 0),
             _ => ((1 << self.bits) - 1, 1),

@@ -106,13 +106,13 @@ fn letter(three: &ThreeServers, wrong: &Letter) {
     servers.letters(place);
     let third = 3 - place - from;
     let right = three.letter(number, third, place);
-    servers.hear(place, third, right).unwrap();
-    let refused = servers.hear(place, from, &wrong.message.0);
+    servers.receive_letter(place, third, right).unwrap();
+    let refused = servers.receive_letter(place, from, &wrong.message.0);
     assert!(refused.is_err(), "{what}");
     assert!(servers.letters(place).is_empty(), "{what}");
     if place > 0 {
         let right = three.letter(number, from, place);
-        let ended = servers.hear(place, from, right).unwrap_err();
+        let ended = servers.receive_letter(place, from, right).unwrap_err();
         assert_eq!(ended.kind, FaultKind::Ended, "{what}");
     }
 }
@@ -122,18 +122,18 @@ fn notice(three: &ThreeServers, wrong: &Notice) {
     let (place, from) = (wrong.server, wrong.sender);
     let what = format!("from server {from} to {place}: {}", wrong.why);
     let tell = |servers: &mut Servers| {
-        assert_eq!(servers.hear(place, from, &wrong.told.0), Ok(None));
+        assert_eq!(servers.receive_letter(place, from, &wrong.told.0), Ok(None));
     };
     let mut servers = Servers::start(&three.round);
     if wrong.letter {
         servers = three.with_uploads(tell);
         let third = 3 - place - from;
         let right = three.letter(0, third, place);
-        servers.hear(place, third, right).unwrap();
+        servers.receive_letter(place, third, right).unwrap();
     } else {
         tell(&mut servers);
     }
-    let refused = servers.hear(place, from, &wrong.message.0);
+    let refused = servers.receive_letter(place, from, &wrong.message.0);
     assert!(refused.is_err(), "{what}");
 }
 

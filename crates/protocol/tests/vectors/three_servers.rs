@@ -136,7 +136,7 @@ impl Servers {
     }
 
     /// One of them hears another; the second and the third may have come to their word.
-    pub fn hear(
+    pub fn receive_letter(
         &mut self,
         place: usize,
         from: usize,
@@ -144,8 +144,11 @@ impl Servers {
     ) -> Result<Option<Message>, Fault> {
         let from = ServerIndex::ALL[from];
         match place {
-            0 => self.coordinator().hear(from, letter).map(|()| None),
-            _ => self.others[place - 1].hear(from, letter),
+            0 => self
+                .coordinator()
+                .receive_letter(from, letter)
+                .map(|()| None),
+            _ => self.others[place - 1].receive_letter(from, letter),
         }
     }
 
@@ -304,7 +307,7 @@ impl ThreeServers {
             for place in (0..3).filter(|_| heard == 3) {
                 for others in [1, 2].map(|by| (place + by) % 3) {
                     for notice in self.between.notices[others].values() {
-                        assert_eq!(servers.hear(place, others, &notice.0), Ok(None));
+                        assert_eq!(servers.receive_letter(place, others, &notice.0), Ok(None));
                     }
                 }
             }
@@ -316,7 +319,7 @@ impl ThreeServers {
             }
             for (place, from) in (0..3).flat_map(|to| [1, 2].map(|by| (to, (to + by) % 3))) {
                 let letter = self.letter(number, from, place);
-                if let Some(word) = servers.hear(place, from, letter).unwrap() {
+                if let Some(word) = servers.receive_letter(place, from, letter).unwrap() {
                     words.insert(place as u8, Hex(word.to_vec()));
                 }
             }

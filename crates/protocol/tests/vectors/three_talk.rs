@@ -36,7 +36,7 @@ impl Recorded<'_> {
                 servers.letters(place);
                 for from in [(place + 1) % 3, (place + 2) % 3] {
                     let letter = self.letter(number, from, place);
-                    servers.hear(place, from, letter).unwrap();
+                    servers.receive_letter(place, from, letter).unwrap();
                 }
             }
         }
@@ -72,7 +72,7 @@ impl Recorded<'_> {
                         let what = format!("letter {number} of server {from} to {to}");
                         assert_eq!(&**letter, self.letter(number, from, to), "{what}");
                     }
-                    if let Some(word) = servers.hear(to, from, letter).unwrap() {
+                    if let Some(word) = servers.receive_letter(to, from, letter).unwrap() {
                         words.insert(to, Hex(word.to_vec()));
                     }
                 }
@@ -93,8 +93,8 @@ impl Recorded<'_> {
         servers.letters(to);
         let third = 3 - to - from;
         let right = self.letter(number, third, to);
-        servers.hear(to, third, right).unwrap();
-        let heard = servers.hear(to, from, wrong);
+        servers.receive_letter(to, third, right).unwrap();
+        let heard = servers.receive_letter(to, from, wrong);
         assert!(heard.is_err(), "letter of server {from}: {why}");
         assert!(servers.letters(to).is_empty(), "{why}");
     }

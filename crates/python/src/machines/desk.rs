@@ -54,12 +54,12 @@ impl Desk {
         };
         connection.count.came(bytes.len());
         match read_frame(bytes) {
-            Ok(frame) => self.hear(link, frame, now),
+            Ok(frame) => self.handle_frame(link, frame, now),
             Err(refused) => self.end(link, refused, now),
         }
     }
 
-    fn hear(&mut self, link: LinkId, frame: PartyFrame, now: Now) {
+    fn handle_frame(&mut self, link: LinkId, frame: PartyFrame, now: Now) {
         let gate = self.machine.gate();
         let Some(connection) = self.connections.get_mut(&link) else {
             return;
@@ -76,7 +76,7 @@ impl Desk {
         let connection = self.connections.get_mut(&link);
         let waiting = connection.map(|connection| connection.session.admit());
         for frame in waiting.unwrap_or_default() {
-            self.hear(link, frame, now);
+            self.handle_frame(link, frame, now);
         }
     }
 

@@ -295,7 +295,7 @@ impl PartyMachine {
             let before = desk.machine.mark();
             desk.give(now, Input::Suspend);
             if is_live && desk.machine.mark() == before {
-                let reason = "the party was not suspended; its events say why".into();
+                let reason = "the party was not suspended; its events have the reason".into();
                 return Err(JobError::System(reason));
             }
             let mut said = std::mem::take(&mut desk.said);

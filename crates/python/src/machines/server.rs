@@ -83,7 +83,7 @@ impl ServerMachine {
         let store = Arc::new(store);
         let kind = job.spec().initial;
         if model.is_some() && kind != InitialModel::Coordinator {
-            let rule = format!("model: the job says initial = {kind}: give no model");
+            let rule = format!("model: the job has initial = {kind}: give no model");
             return Err(raise(py, "InputError", (rule,)));
         }
         let initial = model.map(read_model).transpose()?;

@@ -23,7 +23,7 @@ mod tile;
 
 pub use column::ColumnSum;
 pub use embedding::Embedding;
-pub use parameters::{ParameterError, RampParameters, RampRequest, RampTold};
+pub use parameters::{AnnouncedRamp, ParameterError, RampParameters, RampRequest};
 pub(crate) use parameters::{check_sizes, counted};
 pub(crate) use random::fill as fill_uniform;
 pub use sharing::{RampReconstructor, RampSharing};

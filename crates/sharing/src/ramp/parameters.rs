@@ -20,9 +20,9 @@ pub struct RampRequest {
     pub packing: usize,
 }
 
-/// Parameters that somebody else has chosen, and what is needed to check them.
+/// Parameters chosen by another participant, and what is needed to check them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RampTold {
+pub struct AnnouncedRamp {
     /// Parties n that hold shares.
     pub parties: usize,
     /// Parties c that may pool their shares.
@@ -108,8 +108,9 @@ fn broken<T>(field: &'static str, rule: String) -> Result<T, ParameterError> {
 }
 
 impl RampRequest {
-    /// The fewest random coefficients r that a polynomial may have. Whoever knows at most r shares learns nothing, so r
-    /// is the number c of corrupt parties, or 1 if there are none: a single party must learn nothing from its share.
+    /// The fewest random coefficients r that a polynomial may have. An adversary with at most r shares learns
+    /// nothing, so r is the number c of corrupt parties, or 1 if there are none: a single party must learn nothing
+    /// from its share.
     pub fn least_random(&self) -> usize {
         least_random(self.corrupt)
     }
@@ -172,26 +173,26 @@ impl RampParameters {
         })
     }
 
-    /// Accepts parameters that somebody else has chosen if they keep a party's privacy. Whether enough shares will come
-    /// together to rebuild a sum is not checked: if not, nobody learns anything.
+    /// Accepts parameters chosen by another participant if they keep a party's privacy. Whether enough shares will
+    /// come together to rebuild a sum is not checked: if not, the sum is not revealed.
     ///
     /// # Errors
     /// The inequality that fails, with its numbers: `n >= 2`, `k <= n`, `1 <= l <= k - r` with r = max(c, 1), and if
     /// active `2k > n + c`.
-    pub fn told(told: &RampTold) -> Result<Self, ParameterError> {
-        let RampTold {
+    pub fn announced(announced: &AnnouncedRamp) -> Result<Self, ParameterError> {
+        let AnnouncedRamp {
             parties: n,
             corrupt: c,
             threshold,
             packing,
             ..
-        } = *told;
+        } = *announced;
         if n < 2 || threshold > n {
             let rule =
                 format!("threshold k = {threshold} <= parties n = {n}, which are at least 2");
             return broken("threshold", rule);
         }
-        if told.active {
+        if announced.active {
             check_quorum("threshold", threshold, n, c)?;
         }
         let random = least_random(c);

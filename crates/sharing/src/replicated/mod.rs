@@ -73,7 +73,7 @@ impl Dealer {
         &self.salt
     }
 
-    /// What is taken off the vector to get its explicit component.
+    /// The masks subtracted from the vector to get its explicit component.
     pub fn masks(&self) -> Vec<MaskStream> {
         let seeds = self.seeds.iter().flatten();
         seeds.map(|seed| stream(seed, Sign::Sub)).collect()

@@ -41,7 +41,7 @@ use crate::SharingError;
 /// Bytes of an encoded [`Share`].
 pub const SHARE_LEN: usize = LIMBS * Field61::ENCODED_LEN;
 
-/// What one holder gets: the values of the five polynomials at the holder's point. Wiped when dropped.
+/// The share of one holder: the values of the five polynomials at the holder's point. Wiped when dropped.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Share([Field61; LIMBS]);
 

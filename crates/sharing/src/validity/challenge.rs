@@ -26,8 +26,8 @@ pub(super) struct Factors<F> {
     pub projection_bit: Vec<F>,
 }
 
-/// The random factors that a seed stands for, the same for every prover and verifier. They are public once every prover
-/// has committed to its shares, and nobody may know them before.
+/// The random factors that a seed stands for, the same for every prover and verifier. They are public once every
+/// prover has committed to its shares, and must be unpredictable before.
 pub struct Challenge<F> {
     pub(super) repetitions: [Factors<F>; REPETITIONS],
     /// The test of projections, in all repetitions, where there are any.

@@ -73,7 +73,7 @@ impl Layout {
         })
     }
 
-    /// What is proved.
+    /// The statement to be proved.
     pub fn statement(&self) -> &Statement {
         &self.statement
     }

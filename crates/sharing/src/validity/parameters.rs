@@ -1,8 +1,8 @@
 //! How many words a row packs, and how many verifiers it takes.
 
-use crate::ramp::{ParameterError, RampParameters, RampTold, check_sizes, counted};
+use crate::ramp::{AnnouncedRamp, ParameterError, RampParameters, check_sizes, counted};
 
-/// What is known before the parameters of a proof are chosen.
+/// The inputs to the choice of a proof's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidityRequest {
     /// Parties n, each a prover and a verifier.
@@ -75,7 +75,7 @@ impl ValidityParameters {
             );
             return broken(field, rule);
         }
-        let found = Self::told(n, c, k, chosen)?;
+        let found = Self::announced(n, c, k, chosen)?;
         let quorum = found.quorum();
         if active && n - d < quorum + c {
             let rule = format!(
@@ -93,17 +93,17 @@ impl ValidityParameters {
         Ok(found)
     }
 
-    /// Accepts parameters that somebody else has chosen if they keep a party's privacy.
+    /// Accepts parameters chosen by another participant if they keep a party's privacy.
     ///
     /// # Errors
     /// The inequality that fails, with its numbers: n ≥ 2, k ≤ n, 1 ≤ l ≤ k − max(c, 1).
-    pub fn told(
+    pub fn announced(
         parties: usize,
         corrupt: usize,
         threshold: usize,
         packing: usize,
     ) -> Result<Self, ParameterError> {
-        let ramp = RampParameters::told(&RampTold {
+        let ramp = RampParameters::announced(&AnnouncedRamp {
             parties,
             corrupt,
             active: false,

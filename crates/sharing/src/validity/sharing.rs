@@ -29,7 +29,7 @@ pub struct ProofSeeds {
     pub masks: Secret<32>,
 }
 
-/// What a verifier answers about one prover: one element for each test and repetition.
+/// The answer of a verifier about one prover: one element for each test and repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer(pub(super) Vec<F>);
 
@@ -192,7 +192,7 @@ impl ValiditySharing {
         }
     }
 
-    /// What a challenge asks.
+    /// The challenge expanded from a seed.
     pub fn challenge(&self, seed: [u8; 32]) -> Challenge<F> {
         Challenge::new(seed, self.layout())
     }

@@ -2,8 +2,8 @@
 
 use super::bounded::BoundedBits;
 
-/// What is proved of a vector: each of its words u is in 0..=largest, and, where there is a bound, its squared norm is at
-/// most that bound.
+/// The statement about a vector: each of its words u is in 0..=largest, and, where there is a bound, its squared norm
+/// is at most that bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// Words L of a vector.

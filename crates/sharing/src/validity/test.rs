@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{RangeProof, Statement};
 
-/// What is tested. Every test opens one polynomial, masked, which only an honest prover's rows make right.
+/// A test of the proof. Every test opens one polynomial, masked, which only an honest prover's rows make right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Test {
     /// Every row is a polynomial of degree below k.

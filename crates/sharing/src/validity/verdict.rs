@@ -10,7 +10,7 @@ use rand_core::CryptoRng;
 use super::points::{F, Points, inner};
 use super::{Answer, REPETITIONS, Test, ValiditySharing};
 
-/// What the answers say about a prover.
+/// The verdict on a prover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// They fit each other but for those of these verifiers, and the tests hold. If there are any, either the prover dealt

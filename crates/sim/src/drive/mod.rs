@@ -4,6 +4,8 @@
 //! parties holds only a few vectors at a time. If messages are repeated or delayed, the copies on their way keep their
 //! vectors.
 
+mod arrivals;
+mod letters;
 mod parties;
 mod post;
 mod servers;

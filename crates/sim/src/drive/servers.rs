@@ -310,7 +310,7 @@ impl Drive<'_> {
     ) -> Result<(), SimError> {
         self.servers.cost_at(to).received += letter.len() as u64;
         let Some(role) = ServerRole::at(to) else {
-            if let Err(fault) = self.serve(|_| server.hear(from, letter)) {
+            if let Err(fault) = self.serve(|_| server.receive_letter(from, letter)) {
                 self.servers.fault.get_or_insert(fault);
             }
             return Ok(());
@@ -319,7 +319,7 @@ impl Drive<'_> {
             return Ok(());
         };
         let clock = self.workers.server_clock();
-        let (answer, work) = clock.measure(|| follower.hear(from, letter));
+        let (answer, work) = clock.measure(|| follower.receive_letter(from, letter));
         self.servers.cost(role).work += work;
         self.heard(role, answer)
     }

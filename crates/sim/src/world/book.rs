@@ -30,29 +30,51 @@ pub(super) enum News {
     Sum,
 }
 
-/// Everything that is written down.
+/// What callers gave.
 #[derive(Default)]
-pub(super) struct Book {
-    /// What callers gave, by party and round: more than once where a party was started again before it was sent.
-    pub given: BTreeMap<(usize, u64), Vec<Share>>,
+pub(super) struct Gifts {
+    /// By party and round: more than once where a party was started again before it was sent.
+    pub shares: BTreeMap<(usize, u64), Vec<Share>>,
     /// Parties with the hashes of the models for which their callers have given metrics.
     pub measured: BTreeSet<(usize, [u8; 32])>,
-    /// What parties said, by party, round and stage.
-    pub said: BTreeMap<(usize, u64, u32), [u8; 32]>,
-    /// What parties gave servers directly, by party, round and server.
-    pub uploaded: BTreeMap<(usize, u64, ServerRole), [u8; 32]>,
-    /// What servers that compute with others said, by server and by round. A coordinator with a store of an earlier time may
-    /// use a number again: how often it came back with one tells the rounds apart.
-    pub spoken: BTreeMap<(ServerIndex, u64, u64), Spoken>,
-    /// Whose results servers have opened.
-    pub released: BTreeMap<ServerRole, Vec<Release>>,
-    /// What rounds led to.
-    pub sums: BTreeMap<u64, Sum>,
-    /// What parties were told.
-    pub told: BTreeMap<(usize, u64), News>,
+}
+
+/// What callers were told.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Last, by party and round.
+    pub news: BTreeMap<(usize, u64), News>,
     /// Rounds of which parties were told that their vectors are in no sum, by party and round, where the party had not lost
     /// what it knew of the round.
     pub denied: BTreeSet<(usize, u64)>,
+    /// The latest round that begins, by party.
+    pub begun: BTreeMap<usize, u64>,
+    /// Results: the party, its life and the round.
+    pub results: BTreeSet<(usize, u32, u64)>,
+}
+
+/// What servers that are not the coordinator did, and those that compute with it.
+#[derive(Default)]
+pub(super) struct Servers {
+    /// What parties gave them directly, by party, round and server.
+    pub uploaded: BTreeMap<(usize, u64, ServerRole), [u8; 32]>,
+    /// What those that compute with others said, by server and by round. A coordinator with a store of an earlier time may
+    /// use a number again: how often it came back with one tells the rounds apart.
+    pub spoken: BTreeMap<(ServerIndex, u64, u64), Spoken>,
+    /// Whose results they have opened.
+    pub released: BTreeMap<ServerRole, Vec<Release>>,
+}
+
+/// Everything that is written down.
+#[derive(Default)]
+pub(super) struct Book {
+    pub given: Gifts,
+    /// What parties said, by party, round and stage.
+    pub said: BTreeMap<(usize, u64, u32), [u8; 32]>,
+    pub servers: Servers,
+    /// What rounds led to.
+    pub sums: BTreeMap<u64, Sum>,
+    pub told: Told,
     /// Rounds that the coordinator has counted, and whose vectors are in them.
     pub counted: BTreeMap<u64, BTreeSet<usize>>,
     /// All parties, by number.
@@ -68,12 +90,8 @@ pub(super) struct Book {
     pub misled: bool,
     /// Parties that have forgotten what they did up to a round.
     pub rolled_back: BTreeMap<usize, u64>,
-    /// The latest round that parties were told begins.
-    pub begun: BTreeMap<usize, u64>,
     /// The names of the results that parties heard of from the coordinator, by party and round.
     pub announced: BTreeMap<(usize, u64), BTreeSet<Vec<u8>>>,
-    /// The results that parties were told: the party, its life and the round.
-    pub results: BTreeSet<(usize, u32, u64)>,
     pub models: Models,
     pub leftovers: Leftovers,
 }
@@ -139,7 +157,7 @@ impl Book {
         self.models.forget_but(known);
         self.anew.retain(|number, _| *number <= last);
         let begun = self.models.starts.keys().map(|(_, round)| *round);
-        let told = self.told.keys().map(|(_, round)| *round);
+        let told = self.told.news.keys().map(|(_, round)| *round);
         let latest = begun.chain(told).fold(self.latest(), u64::max);
         let lost = (1..=latest).filter(|number| !known.contains(number));
         self.forgotten.extend(lost);
@@ -156,13 +174,14 @@ impl Book {
             return;
         }
         let of = (party, round);
-        self.given.remove(&of);
-        self.told.remove(&of);
-        self.denied.remove(&of);
+        self.given.shares.remove(&of);
+        self.told.news.remove(&of);
+        self.told.denied.remove(&of);
         self.announced.remove(&of);
         self.models.starts.remove(&of);
         self.leftovers.forget(party, round);
-        self.results
+        self.told
+            .results
             .retain(|(of, _, number)| (*of, *number) != (party, round));
     }
 
@@ -202,9 +221,9 @@ impl Book {
         };
         let latest = self.counted.range(..before).rev().find_map(counts);
         let since = latest.map_or(0, |latest| latest + 1);
-        let told = |round: u64| self.told.get(&(party, round));
+        let told = |round: u64| self.told.news.get(&(party, round));
         let back = self.rolled_back.get(&party);
-        let mut heard = self.told.range((party, since)..(party, before));
+        let mut heard = self.told.news.range((party, since)..(party, before));
         let forgot = heard.any(|((_, round), _)| self.is_exempt(party, *round));
         let refused = latest.is_some_and(|round| told(round) == Some(&News::Fault));
         match latest {

@@ -1,5 +1,6 @@
 //! What goes wrong in an episode, and how often.
 
+use bytes::Bytes;
 use rand_chacha::ChaCha20Rng;
 
 use crate::seeds::{below, unit};
@@ -135,5 +136,23 @@ impl Dice {
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> Option<T> {
         let index = self.below(of.len() as u64) as usize;
         of.get(index).copied()
+    }
+
+    /// A small number, a large one, or one near the rounds of the job.
+    pub fn wild(&mut self) -> u64 {
+        let any = self.below(u64::MAX);
+        self.pick(&[any, any % 9, u64::MAX]).unwrap_or(any)
+    }
+
+    /// The same bytes with one bit turned, or cut short.
+    pub fn spoilt(&mut self, bytes: Bytes) -> Bytes {
+        let mut bytes = bytes.to_vec();
+        let at = self.below(bytes.len().max(1) as u64) as usize;
+        match (self.chance(0.1), bytes.get_mut(at)) {
+            (true, _) => bytes.truncate(at),
+            (false, Some(byte)) => *byte ^= 1 << (at % 8),
+            (false, None) => bytes.push(0),
+        }
+        bytes.into()
     }
 }

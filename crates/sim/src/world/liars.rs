@@ -5,9 +5,9 @@ use blindsum_job::pb::{self, PartyFrame};
 use blindsum_protocol::Adversary;
 use bytes::Bytes;
 
-use super::World;
+use super::Episode;
 
-impl World {
+impl Episode {
     /// The frame of a party; another one, or none at all, where it lies.
     pub(super) fn perhaps_lie(&mut self, number: usize, frame: PartyFrame) -> Option<PartyFrame> {
         if self.liar != Some(number) || !self.dice.chance(self.faults.lie) {
@@ -18,7 +18,7 @@ impl World {
         if !greets && self.dice.chance(0.1) {
             return None;
         }
-        let wild = self.wild();
+        let wild = self.dice.wild();
         let said = frame.frame?;
         if !greets && self.dice.chance(0.05) {
             return Some(PartyFrame {
@@ -38,8 +38,8 @@ impl World {
                     ..ready
                 },
                 1 => pb::Ready {
-                    nonce: self.spoilt(ready.nonce.into()).into(),
-                    commitment: self.spoilt(ready.commitment.into()).into(),
+                    nonce: self.dice.spoilt(ready.nonce.into()).into(),
+                    commitment: self.dice.spoilt(ready.commitment.into()).into(),
                     ..ready
                 },
                 _ => pb::Ready {
@@ -55,7 +55,7 @@ impl World {
                     ..opening
                 },
                 _ => pb::NonceOpening {
-                    nonce: self.spoilt(opening.nonce.into()).into(),
+                    nonce: self.dice.spoilt(opening.nonce.into()).into(),
                     ..opening
                 },
             }),
@@ -81,7 +81,7 @@ impl World {
                     ..chunk
                 },
                 _ => pb::Chunk {
-                    data: self.spoilt(chunk.data),
+                    data: self.dice.spoilt(chunk.data),
                     ..chunk
                 },
             }),
@@ -98,12 +98,12 @@ impl World {
                     ..confirmed
                 },
                 _ => pb::RoundConfirmed {
-                    result: self.spoilt(confirmed.result.into()).into(),
+                    result: self.dice.spoilt(confirmed.result.into()).into(),
                     ..confirmed
                 },
             }),
             Up::ModelChunk(chunk) => Up::ModelChunk(pb::ModelChunk {
-                data: self.spoilt(chunk.data),
+                data: self.dice.spoilt(chunk.data),
                 ..chunk
             }),
             Up::Leaving(_) => Up::Leaving(pb::Leaving {
@@ -138,38 +138,21 @@ impl World {
             return Some((round, message));
         }
         self.tally.lies += 1;
-        let of_key = self.job.hides_sum() && self.job.spec().adversary == Adversary::SemiHonest;
+        let of_key = self.setting.job.hides_sum()
+            && self.setting.job.spec().adversary == Adversary::SemiHonest;
         match self.dice.below(10) {
             0 => None,
-            1 => Some((self.wild(), message)),
+            1 => Some((self.dice.wild(), message)),
             _ if of_key => Some((round, message.slice(..message.len() / 2))),
-            _ => Some((round, self.spoilt(message))),
+            _ => Some((round, self.dice.spoilt(message))),
         }
     }
 
     /// The name of a party, to be accused.
     fn somebody(&mut self) -> String {
-        let number = self.dice.below(self.parties.len() as u64) as usize;
-        let party = self.parties.get(number);
-        party.map_or(String::new(), |party| party.name.to_string())
-    }
-
-    /// A small number, a large one, or one near the rounds of the job.
-    pub(super) fn wild(&mut self) -> u64 {
-        let any = self.dice.below(u64::MAX);
-        self.dice.pick(&[any, any % 9, u64::MAX]).unwrap_or(any)
-    }
-
-    /// The same bytes with one bit turned, or cut short.
-    pub(super) fn spoilt(&mut self, bytes: Bytes) -> Bytes {
-        let mut bytes = bytes.to_vec();
-        let at = self.dice.below(bytes.len().max(1) as u64) as usize;
-        match (self.dice.chance(0.1), bytes.get_mut(at)) {
-            (true, _) => bytes.truncate(at),
-            (false, Some(byte)) => *byte ^= 1 << (at % 8),
-            (false, None) => bytes.push(0),
-        }
-        bytes.into()
+        let number = self.dice.below(self.members.len() as u64) as usize;
+        let member = self.members.get(number);
+        member.map_or(String::new(), |member| member.identity.name.clone())
     }
 }
 
@@ -194,6 +177,7 @@ mod tests {
 
     use blindsum_protocol::{JobSpec, ProtocolName};
 
+    use super::super::World;
     use super::super::faults::Kind;
     use super::*;
 
@@ -210,9 +194,9 @@ mod tests {
             lie: 1.0,
             ..super::super::Faults::default()
         };
-        let mut world = World::with(job, 7, Kind::Liar, faults).unwrap();
-        let liar = world.liar.unwrap();
-        let lies = (0..300).map(|_| world.perhaps_lie(liar, frame.clone()));
+        let mut episode = World::with(job, 7, Kind::Liar, faults).unwrap().episode;
+        let liar = episode.liar.unwrap();
+        let lies = (0..300).map(|_| episode.perhaps_lie(liar, frame.clone()));
         lies.collect()
     }
 

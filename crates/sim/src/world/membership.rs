@@ -1,7 +1,6 @@
 //! The leases of an episode, and a manager of them that cannot be relied upon.
 //!
-//! A whole connection to a party that lives gives a sign of life as often as a real one does. What a manager elsewhere may do
-//! to a job, this one does: it loses leases of parties that live, it is away, and when it comes back it has all the
+//! What a manager elsewhere may do to a job, this one does: it loses leases of parties that live, it is away, and when it comes back it has all the
 //! failures to tell that it missed. It draws from dice of its own.
 
 use std::collections::BTreeSet;
@@ -9,13 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use blindsum_job::coordinator::Input;
 use blindsum_job::machine::Time;
 use blindsum_job::membership::{Embedded, Leases, MembershipManager};
 
-use super::agenda::Micros;
 use super::faults::Dice;
-use super::{Broken, Kind, World};
+use super::{Episode, Kind};
+use crate::engine::{Engine, Micros};
 use crate::seeds::stream;
 
 /// The length of a lease: shorter than it may take until the coordinator learns that a connection broke.
@@ -93,64 +91,25 @@ impl MembershipManager for Wayward {
     }
 }
 
-/// The leases of an episode.
-#[derive(Default)]
-pub(super) struct Membership {
-    pub leases: Option<Leases>,
-    /// Whether their managers can be relied upon.
-    calm: Arc<AtomicBool>,
-}
-
-impl Membership {
-    /// From here on no manager fails.
-    pub fn calms_down(&self) {
-        self.calm.store(true, Ordering::Relaxed);
-    }
-}
-
-impl World {
+impl Episode {
     /// A coordinator that starts has leases for nobody.
-    pub(super) fn open_leases(&mut self) {
-        if !matches!(self.kind, Kind::Storm | Kind::Rollback) {
-            self.membership.calms_down();
+    pub(super) fn new_leases(&mut self, engine: &Engine) -> Leases {
+        if !matches!(self.setting.kind, Kind::Storm | Kind::Rollback) {
+            self.calms_down();
         }
+        let life = engine.coordinator.life;
         let manager = Wayward {
             kept: Embedded::new(LEASE),
             members: BTreeSet::new(),
-            dice: Dice(stream("leases", &[self.seed, self.server.life.into()])),
+            dice: Dice(stream("leases", &[self.setting.seed, life.into()])),
             away: Time::default(),
-            calm: self.membership.calm.clone(),
+            calm: self.calm.clone(),
         };
-        self.membership.leases = Some(Leases::new(manager, LEASE));
+        Leases::new(manager, LEASE)
     }
 
-    /// Time passes until the next event: leases are renewed meanwhile, or run out.
-    pub(super) fn leases_until(&mut self, end: Micros) -> Result<(), Broken> {
-        let end_time = Time(Duration::from_micros(end));
-        let wake = |world: &Self| world.membership.leases.as_ref()?.wake();
-        while self.server.machine.is_some()
-            && let Some(wake) = wake(self).filter(|wake| *wake <= end_time)
-        {
-            self.time = self.time.max(wake.0.as_micros() as Micros);
-            self.signs_of_life();
-            let now = self.now().time;
-            let leases = self.membership.leases.as_mut();
-            for name in leases.map_or_else(Vec::new, |leases| leases.lost(now)) {
-                self.tally.leases += 1;
-                self.log(format!("the lease of {name} runs out"));
-                self.hand_server(Input::LeaseLost { name })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whoever lives at the other end of a whole connection answers what the network asks of it.
-    fn signs_of_life(&self) {
-        let links = self.server.links.iter();
-        for (_, connection) in links.filter(|(link, _)| self.is_whole(**link)) {
-            if self.is_alive(connection.host) {
-                connection.came();
-            }
-        }
+    /// From here on no manager fails.
+    pub(super) fn calms_down(&self) {
+        self.calm.store(true, Ordering::Relaxed);
     }
 }

@@ -8,7 +8,7 @@ use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_protocol::ServerRole;
 use bytes::Bytes;
 
-use super::World;
+use super::Episode;
 
 /// Frames that it can say again.
 const REMEMBERED: usize = 300;
@@ -48,7 +48,7 @@ impl Deceit {
     }
 }
 
-impl World {
+impl Episode {
     /// What a party, or a server, hears instead of this frame of the coordinator: the frame, unless that lies.
     pub(super) fn perhaps_mislead(&mut self, frame: CoordinatorFrame) -> Vec<CoordinatorFrame> {
         if self.faults.server_lies == 0.0 {
@@ -84,15 +84,15 @@ impl World {
         {
             // The connection may be a new one, which has brought no certificates.
             let certificates = self
-                .parties
+                .members
                 .iter()
-                .map(|party| party.certificate.to_vec().into());
+                .map(|member| member.certificate.to_vec().into());
             let again = pb::RoundStart {
                 certificates: certificates.collect(),
                 ..start.clone()
             };
             self.tally.lies += 1;
-            let wild = self.wild();
+            let wild = self.dice.wild();
             let again = match self.dice.chance(0.3) {
                 true => self.another_start(again, wild),
                 false => again,
@@ -108,11 +108,11 @@ impl World {
             return letter;
         }
         self.tally.lies += 1;
-        self.spoilt(letter)
+        self.dice.spoilt(letter)
     }
 
     fn another(&mut self, frame: CoordinatorFrame) -> CoordinatorFrame {
-        let wild = self.wild();
+        let wild = self.dice.wild();
         let Some(said) = frame.frame else {
             return frame;
         };
@@ -136,12 +136,12 @@ impl World {
                     ..chunk
                 },
                 _ => pb::Chunk {
-                    data: self.spoilt(chunk.data),
+                    data: self.dice.spoilt(chunk.data),
                     ..chunk
                 },
             }),
             Frame::RoundDone(done) => Frame::RoundDone(pb::RoundDone {
-                result: self.spoilt(done.result.into()).into(),
+                result: self.dice.spoilt(done.result.into()).into(),
                 ..done
             }),
             Frame::RoundAborted(aborted) => Frame::RoundAborted(pb::RoundAborted {
@@ -149,11 +149,12 @@ impl World {
                 ..aborted
             }),
             Frame::ModelChunk(chunk) => Frame::ModelChunk(pb::ModelChunk {
-                data: self.spoilt(chunk.data),
+                data: self.dice.spoilt(chunk.data),
                 ..chunk
             }),
             Frame::JobHeld(held) => Frame::JobHeld(pb::JobHeld {
                 reason: self
+                    .dice
                     .spoilt(held.reason.into_bytes().into())
                     .escape_ascii()
                     .to_string(),
@@ -177,7 +178,7 @@ impl World {
             _ => {
                 if let Some(member) = fixed.roster.first_mut() {
                     let commitment = std::mem::take(&mut member.commitment);
-                    member.commitment = self.spoilt(commitment);
+                    member.commitment = self.dice.spoilt(commitment);
                 }
             }
         }
@@ -206,7 +207,7 @@ impl World {
             }
             _ => {
                 if let Some(member) = start.roster.first_mut() {
-                    member.nonce = self.spoilt(std::mem::take(&mut member.nonce));
+                    member.nonce = self.dice.spoilt(std::mem::take(&mut member.nonce));
                 }
             }
         }

@@ -1,41 +1,37 @@
-//! The parties of an episode: their machines, their disks, their callers.
+//! The parties of an episode: their disks and their callers.
 
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::sign::IdentityKey;
 use blindsum_encode::Reals;
 use blindsum_job::JobError;
-use blindsum_job::machine::{Now, Step};
+use blindsum_job::coordinator::Peer;
+use blindsum_job::machine::Now;
 use blindsum_job::party::{
-    Absence, Begun, Effect, Identity, Input, Over, PartyMachine, Policy, Say, Settings, Told,
-    check_update, kept_leftover,
+    Absence, Begun, Identity, Input, Over, PartyMachine, Policy, Settings, Told, check_update,
+    kept_leftover,
 };
 use blindsum_job::pb::PartyFrame;
+use blindsum_job::pb::party_frame::Frame;
+use blindsum_job::session::Count;
 use blindsum_protocol::{InitialModel, Job, JobMemory, ProtocolName, RuleName};
 
-use super::agenda::{Event, Who};
 use super::book::News;
 use super::disk::Disk;
 use super::updates::Gift;
-use super::{Broken, Kind, World};
+use super::{Broken, Episode, Kind};
 use crate::deviation::Deviation;
+use crate::engine::{Answer, Engine, Errand, Micros, Who};
 use crate::seeds::{seed_bytes, stream};
 
-/// A party, alive or not.
-pub(super) struct Party {
-    pub name: Arc<str>,
+/// A party.
+pub(super) struct Member {
     pub identity: Identity,
     pub certificate: Arc<[u8]>,
     pub disk: Arc<Disk>,
     /// How its machines lie, where it is one that proves things.
     pub deviation: Option<Deviation>,
-    pub machine: Option<PartyMachine>,
-    /// How often it was started.
-    pub life: u32,
-    /// Its connection, where it thinks that it has one.
-    pub link: Option<u64>,
-    /// Whether it has left the job for good, or heard that it is done.
-    pub over: bool,
     /// Whether its session was made to end.
     pub ends: bool,
     /// The round whose result its caller was told and has not taken.
@@ -55,33 +51,49 @@ fn policy() -> Policy {
     }
 }
 
-impl Party {
-    pub fn new(name: &str, certificate: Vec<u8>, identity: Identity) -> Self {
-        Self {
+impl Member {
+    pub fn new(
+        (name, certificate, key): (&str, &[u8], &Arc<IdentityKey>),
+        anchor: &Arc<TrustAnchor>,
+    ) -> Self {
+        let identity = Identity {
             name: name.into(),
+            key: key.clone(),
+            anchor: anchor.clone(),
+            ca: [0; 32],
+        };
+        Self {
             identity,
             certificate: certificate.into(),
             disk: Arc::default(),
             deviation: None,
-            machine: None,
-            life: 0,
-            link: None,
-            over: false,
             ends: false,
             untaken: None,
         }
     }
 
-    fn start(&mut self, job: &Job, now: Now, seed: u64) {
-        self.life += 1;
+    /// Whom the coordinator sees at the other end of its connections.
+    pub fn peer(&self, number: usize) -> Peer {
+        Peer {
+            name: self.identity.name.as_str().into(),
+            role: None,
+            address: format!("party {number}"),
+            certificate: self.certificate.clone(),
+            key: self.identity.key.verifying_key().clone(),
+            traffic: Arc::<Count>::default(),
+        }
+    }
+
+    fn start(&mut self, job: &Job, now: Now, seed: u64, life: u32) -> PartyMachine {
         (self.ends, self.untaken) = (false, None);
+        let name = &self.identity.name;
         let settings = Settings {
             job: job.spec().job.clone(),
             policy: policy(),
             mask_memory: 0,
             location: String::new(),
             initial: (job.spec().initial == InitialModel::FirstParty)
-                .then(|| first_values(job, &self.name).into()),
+                .then(|| first_values(job, name).into()),
             job_memory: Arc::new(
                 self.deviation
                     .clone()
@@ -90,12 +102,9 @@ impl Party {
                     }),
             ),
         };
-        let number = u64::from(self.life);
-        let entropy = seed_bytes(&format!("party {}", self.name), &[seed, number]);
+        let entropy = seed_bytes(&format!("party {name}"), &[seed, life.into()]);
         let records = self.disk.clone();
-        let machine =
-            PartyMachine::open(settings, self.identity.clone(), Some(records), now, entropy);
-        self.machine = Some(machine);
+        PartyMachine::open(settings, self.identity.clone(), Some(records), now, entropy)
     }
 }
 
@@ -109,216 +118,179 @@ fn first_values(job: &Job, name: &str) -> Reals {
 /// What each coordinate of such a model is.
 pub(super) const FIRSTS: [f64; 4] = [0.125, -0.25, 0.5, -1.0];
 
-/// Who a party is.
-pub(super) fn identity(
-    name: &str,
-    key: &Arc<blindsum_crypto::sign::IdentityKey>,
-    anchor: &Arc<TrustAnchor>,
-) -> Identity {
-    Identity {
-        name: name.into(),
-        key: key.clone(),
-        anchor: anchor.clone(),
-        ca: [0; 32],
-    }
-}
-
-impl World {
-    pub(super) fn start_party(&mut self, number: usize) -> Result<(), Broken> {
-        let (now, seed, rollback) = (self.now(), self.seed, self.faults.rollback);
-        let back = self.dice.chance(rollback).then(|| self.dice.below(12));
-        let Some(party) = self.parties.get_mut(number) else {
-            return Ok(());
+impl Episode {
+    /// A party is started, perhaps with records of an earlier time.
+    pub(super) fn start_member(&mut self, engine: &Engine, number: usize) -> Option<PartyMachine> {
+        let back = self.dice.chance(self.faults.rollback);
+        let back = back.then(|| self.dice.below(12));
+        let host = engine.parties.get(number).filter(|party| !party.over);
+        let (Some(host), Some(member)) = (host, self.members.get_mut(number)) else {
+            return None;
         };
-        if party.over {
-            return Ok(());
-        }
-        if let Some(changes) = back.filter(|_| party.life > 0) {
-            party.disk = Arc::new(party.disk.restored(changes));
+        let back = back.filter(|_| host.life > 0);
+        if let Some(changes) = back {
+            member.disk = Arc::new(member.disk.restored(changes));
             self.tally.rollbacks += 1;
             self.book.rolled_back(number);
-            self.log(format!(
-                "party {number} comes back with records of {changes} changes ago"
-            ));
         }
-        let Some(party) = self.parties.get_mut(number) else {
+        let (job, seed) = (&self.setting.job, self.setting.seed);
+        let machine = member.start(job, engine.now(), seed, host.life + 1);
+        if let Some(changes) = back {
+            let comes_back =
+                format_args!("party {number} comes back with records of {changes} changes ago");
+            self.log(engine, comes_back);
+        }
+        Some(machine)
+    }
+
+    /// What an honest party says is compared with what it said before.
+    pub(super) fn note_said(
+        &mut self,
+        engine: &Engine,
+        number: usize,
+        frame: &PartyFrame,
+    ) -> Result<(), Broken> {
+        let Some(Frame::Chunk(chunk)) = &frame.frame else {
             return Ok(());
         };
-        party.start(&self.job, now, seed);
-        let life = party.life;
-        self.connect_later(Who::Party(number));
-        let at = self.time + self.dice.below(3_000_000);
-        let wants = Event::Wants {
-            party: number,
-            life,
-        };
-        self.agenda.push(at, wants);
-        self.serve_party(number)
+        let (round, stage) = (chunk.round, chunk.stage);
+        let kept = self.book.says(number, round, stage, &chunk.data);
+        self.check(engine, kept)
     }
 
-    /// Hands something in, where the party lives, and does what it wants done.
-    pub(super) fn hand_party(&mut self, number: usize, input: Input) -> Result<(), Broken> {
-        let now = self.now();
-        if let Some(machine) = self.machine_of(number) {
-            machine.handle(now, input);
-        }
-        self.serve_party(number)
-    }
-
-    pub(super) fn machine_of(&mut self, number: usize) -> Option<&mut PartyMachine> {
-        self.parties.get_mut(number)?.machine.as_mut()
-    }
-
-    /// Does what a party wants done, unless it is killed before.
-    pub(super) fn serve_party(&mut self, number: usize) -> Result<(), Broken> {
-        while let Some(step) = self.machine_of(number).and_then(PartyMachine::poll) {
-            if self.dice.chance(self.faults.kill) {
-                self.kill(Who::Party(number));
-                return Ok(());
-            }
-            match step {
-                Step::Work(task) => self.task_begins(Who::Party(number), task),
-                Step::Effect(effect) => self.carry_out(number, effect)?,
-            }
-        }
-        let wake = self.machine_of(number).and_then(|machine| machine.wake());
-        self.wake_later(Who::Party(number), wake);
-        Ok(())
-    }
-
-    fn carry_out(&mut self, number: usize, effect: Effect) -> Result<(), Broken> {
-        let Some(party) = self.parties.get(number) else {
-            return Ok(());
-        };
-        let link = party.link;
-        match effect {
-            Effect::Send(on, say) => {
-                for frame in frames(say) {
-                    self.note_said(number, &frame)?;
-                    if let Some(frame) = self.perhaps_lie(number, frame) {
-                        self.send_up(link.filter(|link| *link == on.0), frame);
-                    }
-                }
-            }
-            Effect::Upload {
-                round,
-                role,
-                message,
-            } => self.upload(number, role, (round, message))?,
-            Effect::Reconnect(on, _) if link != Some(on.0) => {}
-            Effect::Reconnect(_, reason) => {
-                self.log(format!("party {number} connects again: {reason}"));
-                self.hang_up(Who::Party(number));
-                self.connect_later(Who::Party(number));
-            }
-            Effect::Tell(told) => self.tell(number, told)?,
-        }
-        Ok(())
-    }
-
-    fn tell(&mut self, number: usize, told: Told) -> Result<(), Broken> {
+    /// The caller of a party is told something.
+    pub(super) fn tell(
+        &mut self,
+        engine: &Engine,
+        number: usize,
+        told: Told,
+    ) -> Result<Answer, Broken> {
         match told {
-            Told::Joined(_) => {}
+            Told::Joined(_) | Told::Over(_) => Ok(Answer::Nothing),
             Told::Held(reason) => {
-                self.log(format!("party {number} is told: {reason:?} holds the job"))
+                let held = format_args!("party {number} is told: {reason:?} holds the job");
+                self.log(engine, held);
+                Ok(Answer::Nothing)
             }
-            Told::Round(begun) => self.begins(number, &begun)?,
-            Told::Refused(error) => {
-                self.log(format!("party {number} is told: {error}"));
-                self.news(number, &error)?;
-                self.hand_party(number, Input::WantRound)?;
+            Told::Round(begun) => self.begins(engine, number, &begun),
+            Told::Refused(error) | Told::Ended(_, Err(error)) => {
+                self.log(engine, format_args!("party {number} is told: {error}"));
+                self.news(engine, number, &error)?;
+                Ok(Answer::Now(Input::WantRound))
             }
-            Told::Ended(round, result) => {
-                self.give_up_uploads(number, |other| other == round);
-                match result {
-                    Ok(result) => {
-                        self.log(format!("party {number} has the sum of round {round}"));
-                        self.tally.results += 1;
-                        let (job, of) = (self.job.clone(), (number, round));
-                        let life = self.life_of(Who::Party(number));
-                        let once = self.book.tells_once(number, life, round);
-                        let parties = &self.parties;
-                        let number_of =
-                            |name: &str| parties.iter().position(|party| *party.name == *name);
-                        let kept = self.book.computes(&job, of, &result, &number_of);
-                        self.check(once.and(kept))?;
-                        return self.take_later(number, round);
-                    }
-                    Err(error) => {
-                        self.log(format!("party {number} is told: {error}"));
-                        self.news(number, &error)?;
-                    }
+            Told::Ended(round, Ok(result)) => {
+                let has = format_args!("party {number} has the sum of round {round}");
+                self.log(engine, has);
+                self.tally.results += 1;
+                let (life, of) = (engine.life_of(Who::Party(number)), (number, round));
+                let once = self.book.tells_once(number, life, round);
+                let members = &self.members;
+                let number_of = |name: &str| members.iter().position(|it| it.identity.name == name);
+                let job = &self.setting.job;
+                let kept = self.book.computes(job, of, &result, &number_of);
+                self.check(engine, once.and(kept))?;
+                if let Some(member) = self.members.get_mut(number) {
+                    member.untaken = Some(round);
                 }
-                self.hand_party(number, Input::WantRound)?;
+                // The caller takes the result, in its own time.
+                let pause = self.dice.below(100_000);
+                Ok(Answer::Later(pause, Errand::Took(round)))
             }
             // The caller took too long.
-            Told::Dropped(error) => self.log(format!("party {number} is told: {error}")),
-            Told::Over(over) => self.party_over(number, over)?,
+            Told::Dropped(error) => {
+                self.log(engine, format_args!("party {number} is told: {error}"));
+                Ok(Answer::Nothing)
+            }
         }
-        Ok(())
     }
 
     /// A round begins for a party.
-    fn begins(&mut self, number: usize, begun: &Begun) -> Result<(), Broken> {
-        let (job, of) = (self.job.clone(), (number, begun.number));
-        let parties = &self.parties;
-        let number_of = |name: &str| parties.iter().position(|party| *party.name == *name);
+    fn begins(&mut self, engine: &Engine, number: usize, begun: &Begun) -> Result<Answer, Broken> {
+        let of = (number, begun.number);
+        let members = &self.members;
+        let number_of = |name: &str| members.iter().position(|it| it.identity.name == name);
+        let job = &self.setting.job;
         let least = job.min_parties();
         let kept = self.book.begins(number, begun, least, &number_of);
-        self.check(kept)?;
-        let kept = self.book.starts_from(&job, of, &begun.model);
-        self.check(kept)?;
+        let kept = kept.and_then(|()| self.book.starts_from(job, of, &begun.model));
+        self.check(engine, kept)?;
         if !begun.needs_update {
-            return Ok(());
+            return Ok(Answer::Nothing);
         }
-        self.look_at_leftover(of)?;
-        self.train(number, begun.number);
-        Ok(())
+        self.look_at_leftover(engine, of)?;
+        // The caller makes its update, in its own time; or forgets to.
+        let pause = match self.dice.chance(self.faults.careless) {
+            true => self.dice.below(20_000_000),
+            false => self.dice.below(300_000),
+        };
+        Ok(Answer::Later(pause, Errand::Trained(begun.number)))
     }
 
     /// What the records of a party say that is left of its updates, before a round.
-    fn look_at_leftover(&mut self, (number, round): (usize, u64)) -> Result<(), Broken> {
-        let Some(party) = self.parties.get(number) else {
+    fn look_at_leftover(
+        &mut self,
+        engine: &Engine,
+        (number, round): (usize, u64),
+    ) -> Result<(), Broken> {
+        let Some(member) = self.members.get(number) else {
             return Ok(());
         };
-        let left = kept_leftover(party.disk.clone(), &party.identity, &self.job);
-        let left = left.map_err(|e| self.broken(format!("P7: party {number}: {e}")))?;
+        let job = &self.setting.job;
+        let left = kept_leftover(member.disk.clone(), &member.identity, job);
         let of = (number, round);
-        let kept = left.map_or(Ok(()), |left| self.book.has_left(&self.job, of, left));
-        self.check(kept)
+        let kept = match left {
+            Ok(None) => Ok(()),
+            Ok(Some(left)) => self.book.has_left(job, of, left),
+            Err(error) => Err(format!("P7: party {number}: {error}")),
+        };
+        self.check(engine, kept)
     }
 
-    /// The caller takes the result, in its own time.
-    fn take_later(&mut self, number: usize, round: u64) -> Result<(), Broken> {
-        let Some(party) = self.parties.get_mut(number) else {
-            return Ok(());
-        };
-        party.untaken = Some(round);
-        let life = party.life;
-        let at = self.time + self.dice.below(100_000);
-        let event = Event::Took {
-            party: number,
-            life,
-            round,
-        };
-        self.agenda.push(at, event);
-        Ok(())
-    }
-
-    /// The caller has taken the result.
-    pub(super) fn took(&mut self, number: usize, round: u64) -> Result<(), Broken> {
-        let kept = self.book.hears(number, round, News::Sum);
-        self.check(kept)?;
-        if let Some(party) = self.parties.get_mut(number) {
-            party.untaken = None;
+    /// The caller of a party does something: what it says.
+    pub(super) fn do_errand(
+        &mut self,
+        engine: &Engine,
+        number: usize,
+        errand: Errand,
+    ) -> Result<Vec<Input>, Broken> {
+        match errand {
+            Errand::Wants => Ok(vec![Input::WantRound]),
+            Errand::Took(round) => {
+                let kept = self.book.hears(number, round, News::Sum);
+                self.check(engine, kept)?;
+                if let Some(member) = self.members.get_mut(number) {
+                    member.untaken = None;
+                }
+                let taken = format_args!("party {number} has taken the sum of round {round}");
+                self.log(engine, taken);
+                Ok(vec![Input::Took(round), Input::WantRound])
+            }
+            Errand::Trained(round) => Ok(vec![self.train(engine, number, round)?]),
         }
-        self.log(format!("party {number} has taken the sum of round {round}"));
-        self.hand_party(number, Input::Took(round))?;
-        self.hand_party(number, Input::WantRound)
+    }
+
+    /// The update of a caller; or that there is none.
+    fn train(&mut self, engine: &Engine, number: usize, round: u64) -> Result<Input, Broken> {
+        if self.dice.chance(self.faults.careless / 4.0) {
+            let why = Absence::SitsOut;
+            return Ok(Input::Abandon { round, why });
+        }
+        let job = &self.setting.job;
+        let life = engine.life_of(Who::Party(number));
+        let numbers = [self.setting.seed, number as u64, round, life.into()];
+        let mut rng = stream("update", &numbers);
+        let gift = Gift::drawn(job, &mut rng);
+        let kept = self.book.gave(job, (number, round), &gift);
+        self.check(engine, kept)?;
+        let metrics = gift.named_metrics(job);
+        let judged = check_update(job, gift.update(), gift.weight, &metrics);
+        let update =
+            judged.map_err(|error| self.broken(engine, format!("an update that fits: {error}")))?;
+        Ok(Input::Submit { round, update })
     }
 
     /// What an error says about a round.
-    fn news(&mut self, number: usize, error: &JobError) -> Result<(), Broken> {
+    fn news(&mut self, engine: &Engine, number: usize, error: &JobError) -> Result<(), Broken> {
         let (round, news) = match error {
             JobError::Missed { round, .. } => (*round, News::Missed),
             JobError::Unknown { round, .. } => (*round, News::Unknown),
@@ -327,140 +299,54 @@ impl World {
             }
             JobError::Fault { round, .. } => {
                 let liars = [Kind::Liar, Kind::LyingServer];
-                if !liars.contains(&self.kind) {
-                    return Err(self.broken(format!("P2: somebody honest is blamed: {error}")));
+                if !liars.contains(&self.setting.kind) {
+                    let what = format!("P2: somebody honest is blamed: {error}");
+                    return Err(self.broken(engine, what));
                 }
                 (*round, News::Fault)
             }
             _ => return Ok(()),
         };
         let kept = self.book.hears(number, round, news);
-        self.check(kept)
+        self.check(engine, kept)
     }
 
-    fn party_over(&mut self, number: usize, over: Over) -> Result<(), Broken> {
-        let (mut ends, mut untaken) = (false, false);
-        if let Some(party) = self.parties.get_mut(number) {
-            party.over = true;
-            party.machine = None;
-            (ends, untaken) = (party.ends, party.untaken.is_some());
-        }
-        self.hang_up(Who::Party(number));
-        self.give_up_uploads(number, |_| true);
+    /// A party has ended. Gives how long it stays away, where it comes back.
+    pub(super) fn member_over(
+        &mut self,
+        engine: &Engine,
+        number: usize,
+        over: Over,
+    ) -> Result<Option<Micros>, Broken> {
+        let member = self.members.get(number);
+        let ends = member.is_some_and(|member| member.ends);
+        let untaken = member.is_some_and(|member| member.untaken.is_some());
         match over {
             // The caller is told a result again that it has not taken; and who leaves by itself waits for no last model.
             Over::JobDone { model, .. } if ends && (untaken || model.is_none()) => {
-                self.session_ended(number);
-                Ok(())
+                Ok(Some(self.session_ended(engine, number)))
             }
             Over::JobDone { model, .. } => {
-                let kept = self.book.ends_with(&self.job, number, model.as_ref());
-                self.check(kept)?;
-                self.look_at_leftover((number, u64::MAX))
+                let job = &self.setting.job;
+                let kept = self.book.ends_with(job, number, model.as_ref());
+                self.check(engine, kept)?;
+                self.look_at_leftover(engine, (number, u64::MAX))?;
+                Ok(None)
             }
-            Over::Left | Over::Failed(_) if ends => {
-                self.session_ended(number);
-                Ok(())
-            }
-            Over::Left => Ok(()),
+            Over::Left | Over::Failed(_) if ends => Ok(Some(self.session_ended(engine, number))),
+            Over::Left => Ok(None),
             Over::Failed(error) => {
-                self.log(format!("party {number} fails: {error}"));
-                match self.may_fail(number) {
+                self.log(engine, format_args!("party {number} fails: {error}"));
+                match self.liar == Some(number) {
                     // Who lies does not give up.
-                    true if self.liar == Some(number) => {
-                        self.come_again(number);
-                        Ok(())
-                    }
-                    true => Ok(()),
+                    true => Ok(Some(self.dice.below(4_000_000))),
+                    false if self.setting.kind == Kind::LyingServer => Ok(None),
                     false => {
-                        Err(self.broken(format!("P5: party {number} fails for good: {error}")))
+                        let what = format!("P5: party {number} fails for good: {error}");
+                        Err(self.broken(engine, what))
                     }
                 }
             }
-        }
-    }
-
-    fn come_again(&mut self, number: usize) {
-        if let Some(party) = self.parties.get_mut(number) {
-            party.over = false;
-        }
-        let at = self.time + self.dice.below(4_000_000);
-        self.agenda.push(at, Event::Start(Who::Party(number)));
-    }
-
-    /// The caller makes its update, in its own time; or forgets to.
-    fn train(&mut self, number: usize, round: u64) {
-        let Some(life) = self.parties.get(number).map(|party| party.life) else {
-            return;
-        };
-        let time = match self.dice.chance(self.faults.careless) {
-            true => self.dice.below(20_000_000),
-            false => self.dice.below(300_000),
-        };
-        let event = Event::Trained {
-            party: number,
-            life,
-            round,
-        };
-        self.agenda.push(self.time + time, event);
-    }
-
-    pub(super) fn trained(&mut self, number: usize, round: u64) -> Result<(), Broken> {
-        if self.dice.chance(self.faults.careless / 4.0) {
-            let why = Absence::SitsOut;
-            return self.hand_party(number, Input::Abandon { round, why });
-        }
-        let life = self.parties.get(number).map_or(0, |party| party.life);
-        let numbers = [self.seed, number as u64, round, u64::from(life)];
-        let mut rng = stream("update", &numbers);
-        let gift = Gift::drawn(&self.job, &mut rng);
-        let kept = self.book.gave(&self.job, (number, round), &gift);
-        self.check(kept)?;
-        let judged = check_update(
-            &self.job,
-            gift.update(),
-            gift.weight,
-            &gift.named_metrics(&self.job),
-        );
-        let update =
-            judged.map_err(|error| self.broken(format!("an update that fits: {error}")))?;
-        self.hand_party(number, Input::Submit { round, update })
-    }
-}
-
-/// What a party, or a server, says to the coordinator, as frames: a message of a campaign fits into one.
-pub(super) fn frames(say: Say) -> Vec<PartyFrame> {
-    use blindsum_job::{chunks, pb};
-    match say {
-        Say::Frame(frame) => vec![frame],
-        Say::Message {
-            round,
-            stage,
-            message,
-        } => {
-            let total = message.len() as u64;
-            let chunk = |(offset, data)| pb::Chunk {
-                round,
-                stage: stage.into(),
-                offset,
-                total,
-                data,
-            };
-            chunks::pieces(message)
-                .map(|piece| chunk(piece).into())
-                .collect()
-        }
-        Say::Model { version, values } => {
-            let total = values.len() as u64;
-            let chunk = |(offset, data)| pb::ModelChunk {
-                version,
-                offset,
-                total,
-                data,
-            };
-            chunks::pieces(values)
-                .map(|piece| chunk(piece).into())
-                .collect()
         }
     }
 }

@@ -349,7 +349,8 @@ fn case_45_a_wrong_result_shows_in_the_report() {
         if vouched {
             // The other servers vouch for another sum.
             let stage = last + 1;
-            let rule = "none by which the second server vouches for this sum: it lies, or the coordinator does";
+            let rule = "the tag of the second server does not authenticate this sum: it, or the coordinator, is \
+                malicious";
             let rule = rule.into();
             let kind = FaultKind::Malformed { field: "tag", rule };
             let fault = Fault::server(kind);

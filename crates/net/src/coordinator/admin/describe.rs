@@ -50,7 +50,7 @@ pub struct Ended {
     pub parties: usize,
     /// How many of them are in the sum.
     pub survivors: usize,
-    /// Who was lost in it, and why.
+    /// Parties that were lost in it, with the reasons.
     pub lost: std::collections::BTreeMap<String, String>,
     /// The kind of each of these reasons.
     pub causes: std::collections::BTreeMap<String, LossCause>,

@@ -41,7 +41,7 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    /// Who makes a request, if its certificate still counts.
+    /// The operator that makes a request, if its certificate is still valid.
     ///
     /// # Errors
     /// The certificate was revoked, or has expired, since it connected.
@@ -203,7 +203,7 @@ async fn shake(
             let is_party = is_party.is_ok();
             let signed = side.anchor().signed_name(&certificate);
             Err(Refusal {
-                reason: format!("only certificates of operators are let in: {error}"),
+                reason: format!("only certificates of operators are accepted: {error}"),
                 certificate: signed.map(|name| RefusedCertificate {
                     name,
                     is_revoked: matches!(error, CertificateError::Revoked),

@@ -147,8 +147,11 @@ async fn read(
 
 /// A model of so many bytes.
 async fn read_model(words: &mut Streaming<HostWord>, bytes: u64) -> Result<Reals, Status> {
-    let wrong =
-        || Status::invalid_argument("the model must follow `begin`, as many bytes as it says");
+    let wrong = || {
+        Status::invalid_argument(
+            "the model must follow `begin`, with the number of bytes given there",
+        )
+    };
     let mut model = Vec::new();
     while (model.len() as u64) < bytes {
         match words.message().await?.and_then(|word| word.word) {

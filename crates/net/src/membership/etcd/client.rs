@@ -30,7 +30,7 @@ const STEP_TIME: Duration = Duration::from_secs(5);
 const RENEWALS_AHEAD: usize = 1024;
 
 /// Where a cluster is, and how this side shows who it is.
-pub(crate) struct Dial {
+pub(crate) struct Endpoint {
     side: Arc<Renewed<EtcdSide>>,
     addresses: Vec<Address>,
     keepalive: Duration,
@@ -45,7 +45,7 @@ pub(super) struct Client {
     watch: WatchClient<Channel>,
 }
 
-impl Dial {
+impl Endpoint {
     pub fn new(side: Arc<Renewed<EtcdSide>>, addresses: Vec<Address>, keepalive: Duration) -> Self {
         Self {
             side,
@@ -152,7 +152,8 @@ impl Client {
         let is_said = self.traffic.alert().is_some();
         match self.traffic.error() {
             Some(_) if !is_said => format!(
-                "{reason}: it broke the connection at once, as it does where it does not accept this side's certificate"
+                "{reason}: it broke the connection immediately, probably because it does not accept this side's \
+                 certificate"
             ),
             _ => reason,
         }

@@ -12,7 +12,7 @@ use tonic::Status;
 use tracing::{info, warn};
 
 use super::Word;
-use super::client::{Both, Client, Dial, Members, key_of, name_in};
+use super::client::{Both, Client, Endpoint, Members, key_of, name_in};
 use super::manager::Board;
 use crate::NetError;
 use crate::connect::PAUSES;
@@ -29,7 +29,7 @@ pub(crate) struct Keeper {
     prefix: Vec<u8>,
     /// The time of a lease, in etcd's whole seconds.
     seconds: i64,
-    dial: Dial,
+    endpoint: Endpoint,
     words: mpsc::UnboundedReceiver<Word>,
     board: Arc<Board>,
     members: BTreeMap<Arc<str>, Kept>,
@@ -73,7 +73,7 @@ impl Keeper {
     /// # Errors
     /// Etcd cannot be reached, or does not take this side's word.
     pub(super) async fn open(
-        dial: Dial,
+        endpoint: Endpoint,
         job: &str,
         lease: Duration,
         words: mpsc::UnboundedReceiver<Word>,
@@ -83,7 +83,7 @@ impl Keeper {
             job: job.into(),
             prefix: format!("/blindsum/{job}/members/").into_bytes(),
             seconds: lease.as_secs_f64().ceil() as i64,
-            dial,
+            endpoint,
             words,
             board,
             members: BTreeMap::new(),
@@ -94,7 +94,7 @@ impl Keeper {
         let session = keeper.begin().await;
         let session = session.map_err(|reason| NetError::config("membership", reason))?;
         keeper.session = Some(session);
-        info!(job, "leases are kept in etcd");
+        info!(job, "leases are in etcd");
         Ok(keeper)
     }
 
@@ -114,7 +114,7 @@ impl Keeper {
                     Some(session) => {
                         self.session = Some(session);
                         self.board.set_away(false);
-                        info!(job = %self.job, leases = self.members.len(), "etcd is back: leases are kept there again");
+                        info!(job = %self.job, leases = self.members.len(), "etcd is back: leases are there again");
                     }
                     None => return,
                 },
@@ -275,7 +275,7 @@ impl Keeper {
 
     /// Connects, and makes what is not in etcd, or not any more.
     async fn begin(&mut self) -> Result<Session, String> {
-        let (mut client, there) = self.dial.connect(&self.prefix).await?;
+        let (mut client, there) = self.endpoint.connect(&self.prefix).await?;
         let Members { leases, revision } = there;
         let watch = client
             .watch(&self.prefix, revision.saturating_add(1))

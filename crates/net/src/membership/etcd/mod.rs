@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
 use crate::NetError;
-pub(super) use client::Dial;
+pub(super) use client::Endpoint;
 pub(super) use keeper::Keeper;
 pub(super) use manager::EtcdManager;
 
@@ -33,13 +33,13 @@ pub(super) enum Word {
 /// # Errors
 /// No address answers, or what answers there is not what it should be: an error of the field `membership`.
 pub(super) async fn open(
-    dial: Dial,
+    endpoint: Endpoint,
     job: &str,
     lease: Duration,
     news: Arc<Notify>,
 ) -> Result<(EtcdManager, Keeper), NetError> {
     let (sender, words) = mpsc::unbounded_channel();
     let (manager, board) = EtcdManager::new(lease, sender, news);
-    let keeper = Keeper::open(dial, job, lease, words, board).await?;
+    let keeper = Keeper::open(endpoint, job, lease, words, board).await?;
     Ok((manager, keeper))
 }

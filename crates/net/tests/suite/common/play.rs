@@ -264,7 +264,7 @@ impl Play {
             pb::RoundKind::KeySetup => Round::key_setup(job, start.round, roster),
             pb::RoundKind::Sum => {
                 let numbers = start.numbers.as_ref().unwrap().into();
-                Round::told(job, start.round, roster, model.hash(), numbers)
+                Round::announced(job, start.round, roster, model.hash(), numbers)
             }
         };
         Arc::new(round.unwrap())

@@ -308,7 +308,7 @@ impl Raw {
         let round = match start.kind() {
             pb::RoundKind::Sum => {
                 let numbers = start.numbers.as_ref().unwrap().into();
-                Round::told(of, start.round, roster, &hash, numbers).unwrap()
+                Round::announced(of, start.round, roster, &hash, numbers).unwrap()
             }
             pb::RoundKind::KeySetup => Round::key_setup(of, start.round, roster).unwrap(),
         };

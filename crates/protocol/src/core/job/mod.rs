@@ -59,7 +59,7 @@ impl Job {
         coordinates + self.lanes() - self.encoding.dim()
     }
 
-    /// The hash of what the specification says. It is part of every key and signature.
+    /// The hash of the specification's canonical text. It is part of every key and signature.
     pub fn hash(&self) -> &[u8; 32] {
         &self.hash
     }
@@ -115,7 +115,7 @@ impl Job {
         self.spec.info().servers.iter().map(|server| server.role)
     }
 
-    /// Those of them that compute with the coordinator.
+    /// The servers that compute with the coordinator.
     pub fn computing_servers(&self) -> impl Iterator<Item = ServerRole> + use<> {
         self.servers().filter(|role| role.place().is_some())
     }
@@ -141,7 +141,7 @@ impl Job {
     pub fn parameters_for(&self, n: usize) -> Result<Vec<(&'static str, usize)>, SpecError> {
         let (least, most) = (self.least_roster(), self.spec.parties as usize);
         if !(least..=most).contains(&n) {
-            let least = self.said_least_roster();
+            let least = self.least_roster_in_words();
             let rule = format!("{least} <= roster = {n} <= parties = {most}");
             return Err(SpecError::new("roster", rule));
         }
@@ -187,7 +187,7 @@ impl Job {
         // guard: campaign-rosters-of-enough
         let (least, most) = (self.least_roster(), self.spec.parties as usize);
         if have < least {
-            let least = self.said_least_roster();
+            let least = self.least_roster_in_words();
             let rule = format!("{least} <= parties in the roster = {have} must hold");
             return Err(Fault::server(FaultKind::Parameters(rule)));
         }
@@ -199,7 +199,7 @@ impl Job {
     }
 
     /// The smallest roster with its reason.
-    fn said_least_roster(&self) -> String {
+    fn least_roster_in_words(&self) -> String {
         match self.least_roster() {
             least if least == self.min_parties() => format!("min_parties = {least}"),
             least => format!(

@@ -77,8 +77,8 @@ impl JobSpec {
             return Ok(());
         }
         let rule = format!(
-            "initial = {initial} needs model_update = add or replace (is none): a job that keeps no model begins with none; \
-             leave initial out"
+            "initial = {initial} needs model_update = add or replace (is none): a job without a model has no \
+             first model; leave initial out"
         );
         Err(SpecError::new("initial", rule))
     }

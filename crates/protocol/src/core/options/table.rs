@@ -34,7 +34,7 @@ pub enum Kind {
     Tables(fn() -> Vec<Box<dyn Table>>),
 }
 
-/// What is declared of an option.
+/// The declaration of an option.
 #[derive(Clone, Copy)]
 pub struct OptionInfo {
     /// Its name.

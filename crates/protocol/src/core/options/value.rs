@@ -143,7 +143,7 @@ impl<'de> Visitor<'de> for AnyValue {
         let mut names = std::collections::BTreeSet::new();
         while let Some((name, value)) = entries.next_entry::<String, Value>()? {
             if !names.insert(name.clone()) {
-                return Err(A::Error::custom(format!("{name}: is said twice")));
+                return Err(A::Error::custom(format!("{name}: occurs twice")));
             }
             table.push((name, value));
         }

@@ -37,13 +37,13 @@ pub(crate) trait Machines: Send + Sync {
     }
 }
 
-/// What a server that is not the coordinator needs before a round.
+/// What a server other than the coordinator needs before a round.
 pub struct FollowerSetup {
     /// The round.
     pub round: Arc<Round>,
-    /// What the server is for.
+    /// The role of the server.
     pub role: ServerRole,
-    /// What it keeps of the job between rounds.
+    /// State that it keeps between rounds of the job.
     pub memory: Arc<JobMemory>,
     /// Who it is: none in the coordinator's process.
     pub identity: Option<Arc<ServerIdentity>>,

@@ -57,7 +57,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// A round with the numbers that a coordinator chooses; otherwise as [`told`](Self::told).
+    /// A round with the numbers that a coordinator chooses; otherwise as [`announced`](Self::announced).
     ///
     /// # Errors
     /// A roster larger than `parties` or smaller than `min_parties`.
@@ -68,17 +68,17 @@ impl Round {
         model_hash: &[u8; 32],
     ) -> Result<Self, Fault> {
         let numbers = job.round_parameters_for(roster.len())?;
-        Self::told(job, number, roster, model_hash, numbers)
+        Self::announced(job, number, roster, model_hash, numbers)
     }
 
-    /// A round with the numbers that the coordinator has told. Its context is `H("blindsum round"; job hash, number,
-    /// roster hash, model hash, numbers)`: two parties that were told different things derive different keys, and what
-    /// one of them sends is useless to the other.
+    /// A round with the parameters that the coordinator has announced. Its context is `H("blindsum round"; job hash,
+    /// number, roster hash, model hash, numbers)`: two parties that received different announcements derive different
+    /// keys, and messages of one are useless to the other.
     ///
     /// # Errors
     /// A roster larger than `parties` or smaller than `min_parties`; [`FaultKind::Number`] for numbers that break a
     /// rule of [`check_parameters`](Job::check_parameters).
-    pub fn told(
+    pub fn announced(
         job: Arc<Job>,
         number: u64,
         roster: Arc<CertifiedRoster>,
@@ -362,7 +362,7 @@ impl Round {
         self.roster.len()
     }
 
-    /// What every key and signature of the round is derived from.
+    /// The context from which every key and signature of the round is derived.
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -444,7 +444,7 @@ mod tests {
             let [neighbours, _, packing] = cohort.round.parameters().words();
             let numbers = RoundParameters::from_words([neighbours, threshold, packing]);
             let (job, roster) = (job.clone(), roster.clone());
-            Round::told(job, 7, roster, &[9; 32], numbers).unwrap()
+            Round::announced(job, 7, roster, &[9; 32], numbers).unwrap()
         };
         let chosen = cohort.round.parameters().words()[1];
         assert_eq!(told(chosen).context(), told(chosen).context());

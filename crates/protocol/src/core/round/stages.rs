@@ -85,7 +85,11 @@ pub(crate) trait FollowerStage: Send {
     }
 
     /// What another server that computes with this one says to it.
-    fn hear(self: Box<Self>, _from: ServerIndex, _body: &[u8]) -> Result<FollowerStep, Fault> {
+    fn receive_letter(
+        self: Box<Self>,
+        _from: ServerIndex,
+        _body: &[u8],
+    ) -> Result<FollowerStep, Fault> {
         Err(Fault::nobody(FaultKind::NotAMember))
     }
 }
@@ -95,9 +99,9 @@ pub(crate) type Letters = Vec<(ServerIndex, Body)>;
 
 /// What such a server does with a message.
 pub(crate) struct FollowerStep {
-    /// Its answer, where it has something to say.
+    /// Its answer, if it has one.
     pub body: Option<Body>,
-    /// What it says to the other servers.
+    /// Its letters to the other servers.
     pub letters: Letters,
     /// The result, if it has learnt it now.
     pub learnt: Option<RoundSum>,
@@ -137,7 +141,7 @@ pub(crate) trait ServerStage: Send {
     }
 
     /// What another server that computes with this one says to it.
-    fn hear(&mut self, _from: ServerIndex, _body: &[u8]) -> Result<(), Fault> {
+    fn receive_letter(&mut self, _from: ServerIndex, _body: &[u8]) -> Result<(), Fault> {
         Err(Fault::nobody(FaultKind::NotAMember))
     }
 
@@ -207,7 +211,7 @@ pub(crate) struct Relayed {
     pub to: Seat,
     /// The server's own part.
     pub head: Vec<u8>,
-    /// What follows: parts of the bodies of answers to the stage that ends.
+    /// The remaining parts of the bodies of answers to the stage that ends.
     pub pieces: Vec<Piece>,
 }
 

@@ -1,12 +1,12 @@
 //! The step of a host that a round is of.
 
-/// What a host says of a round that it calls. Parties that were told different tags derive different keys.
+/// The tag that a host gives a round it starts. Parties that received different tags derive different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     /// The host's number of the step.
     pub number: u64,
-    /// The hash of what the step is about, such as the model that the host sends the parties by its own way; none where the
-    /// host says nothing of it.
+    /// The hash of what the step is about, such as the model that the host sends the parties by its own way; none
+    /// where the host states none.
     pub about: Option<[u8; 32]>,
 }
 
@@ -22,7 +22,7 @@ impl Tag {
                 Ok(of) if number.is_some() => Some(of),
                 _ => {
                     return Err(format!(
-                        "what a round is about must have 32 bytes beside a tag, not {}",
+                        "about: the hash of a round's content must have 32 bytes, beside a tag, not {}",
                         bytes.len()
                     ));
                 }

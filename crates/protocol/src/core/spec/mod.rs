@@ -1,5 +1,6 @@
 //! The job specification: what is agreed before anything is sent.
 
+mod canonical;
 mod choices;
 pub(crate) mod encodings;
 mod entries;
@@ -9,7 +10,6 @@ mod metrics;
 mod parameters;
 pub(crate) mod places;
 mod reading;
-mod said;
 mod schema;
 pub(crate) mod steps;
 pub(crate) mod stops;
@@ -54,18 +54,18 @@ table! {
         parties: u32 = 3, within(1.0, MAX_PARTIES as f64);
         /// Number of coordinates of an update; where a `layout` is given, it follows from that.
         dim: u64 = 1, within(1.0, MAX_DIM as f64);
-        /// Name of the job, `[a-z0-9._-]{1,64}`, not of dots alone.
+        /// Name of the job, `[a-z0-9._-]{1,64}`, not only dots.
         job: String = "job".into(), fits("^(?!\\.+$)[a-z0-9._-]{1,64}$", is_name, "a name is 1 to 64 of a-z 0-9 . _ -, not of dots alone");
-        /// Against whom the job must protect updates.
+        /// The adversary against which the job must protect updates.
         adversary: Adversary = Adversary::Active;
         /// Key agreement between parties.
         suite: SuiteName = SuiteName::X25519;
         /// Smallest number of survivors whose sum may be opened, and of parties in a round; 0 chooses, by the
         /// protocol, `parties`, `corrupt` and `dropout`.
         min_parties: u32 = 0;
-        /// Number of rounds; 0 goes on until the job is stopped.
+        /// Number of rounds; 0 continues until the job is stopped.
         rounds: u32 = 1;
-        /// How numbers become words, with the options of that: `"name"`, or a table with `name` and options.
+        /// The encoding of numbers as words, with its options: `"name"`, or a table with `name` and options.
         encoding: EncodingChoice = Quantised::default().into();
         /// Fraction of `parties` that may work together with the coordinator.
         corrupt: f64 = 0.1, fraction();
@@ -77,22 +77,23 @@ table! {
         stage_deadline: f64 = 30.0, positive(MAX_SECONDS);
         /// Seconds that the input stage waits: training happens in it.
         input_deadline: f64 = 600.0, positive(MAX_SECONDS);
-        /// What the mean does to the job's model. The default is `add`, and `none` for integers.
+        /// The effect of the mean on the job's model. The default is `add`, and `none` for integers.
         model_update: ModelUpdate = ModelUpdate::Add;
-        /// What parties may report beside an update, such as an accuracy: its weighted mean over those that report it is a
-        /// part of the result.
+        /// Values that parties may report beside an update, such as an accuracy: the weighted mean over the parties
+        /// that report it is a part of the result.
         metrics: Vec<Metric> = Vec::new();
         /// The tensors of the model in the order of their coordinates, a line `NAME DTYPE SHAPE` for each, as in
         /// `conv1.weight float32 16x1x3x3`; a scalar has the shape `1`. A party with another model refuses the job.
         layout: Vec<String> = Vec::new();
-        /// Hyperparameters for the parties' programs: a free table of numbers, text, truth values and lists of these.
+        /// Hyperparameters for the parties' programs: a free table of numbers, text, booleans and lists of these.
         parameters: Parameters = Parameters::default();
-        /// What adding to the model means, with the options of that: `"name"`, or a table with `name` and options.
+        /// The formula for adding to the model, with its options: `"name"`, or a table with `name` and
+        /// options.
         step: StepChoice = StepName::FedAvg.into();
-        /// Where the model comes from that the job begins with.
+        /// The source of the job's first model.
         initial: InitialModel = InitialModel::Coordinator;
-        /// When the job ends before its rounds are done, and which model is kept as the best one, with the options of that:
-        /// `"name"`, or a table with `name` and options. A table without `name` is one of `plateau`.
+        /// The rule that ends the job early and defines the best model, with its options: `"name"`, or a
+        /// table with `name` and options. A table without `name` means `plateau`.
         stop: StopChoice = StopName::NoStop.into();
     }
 }
@@ -108,7 +109,7 @@ impl JobSpec {
         ]
     }
 
-    /// Checks the name of a job, as somebody may ask for a job before its specification is known.
+    /// Checks the name of a job, which may be requested before its specification is known.
     ///
     /// # Errors
     /// The name breaks the rule of the field `job`.

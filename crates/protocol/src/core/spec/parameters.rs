@@ -88,7 +88,7 @@ impl Size {
             Value::Whole(_) => Err(expected("a whole number from -2^63 to 2^63 - 1", value)),
             Value::List(_) if depth == MAX_DEPTH => Err(SpecError::new(
                 "",
-                format!("lists stand in at most {MAX_DEPTH} lists within each other"),
+                format!("lists must be nested at most {MAX_DEPTH} deep"),
             )),
             Value::List(items) => {
                 let mut items = items.iter().enumerate();
@@ -111,8 +111,9 @@ impl Size {
         ] {
             // guard: parameters-are-bounded
             if have > most {
-                let rule =
-                    format!("{have} {what} <= {most} must hold: keep what is large out of the job");
+                let rule = format!(
+                    "{have} {what} <= {most} must hold: store large data outside of the job"
+                );
                 return Err(SpecError::new("", rule));
             }
         }

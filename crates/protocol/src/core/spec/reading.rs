@@ -39,16 +39,16 @@ impl JobSpec {
                 None => return Err(places::no_field(name, &spec)),
             }
         }
-        let said = |name: &str| entries.iter().any(|(given, _)| given == name);
-        let follows = !said(DIM) && !spec.layout.is_empty();
+        let given = |name: &str| entries.iter().any(|(field, _)| field == name);
+        let follows = !given(DIM) && !spec.layout.is_empty();
         if follows {
             spec.dim = elements(&spec.layout)?;
         }
         let mut required = REQUIRED.iter().filter(|name| !(follows && **name == DIM));
-        if let Some(missing) = required.find(|name| !said(name)) {
+        if let Some(missing) = required.find(|name| !given(name)) {
             return Err(SpecError::new(*missing, "must be given"));
         }
-        if !said(places::MODEL_UPDATE) {
+        if !given(places::MODEL_UPDATE) {
             spec.model_update = spec.encoding.view().model_update();
         }
         Ok(spec)

@@ -10,14 +10,14 @@ table! {
     /// Additively symmetric encryption: the coordinator learns nothing (FLASHE).
     Flashe = "flashe";
     options {
-        /// How many masks hide a word.
+        /// Number of masks of a word.
         masking: Masking = Masking::Cheaper;
-        /// Rounds that a key of the job serves before another one is made; 0 keeps it for the job.
+        /// Rounds that a key of the job serves before another one is made; 0 means the whole job.
         key_rounds: u32 = 0;
         /// Part of the coordinates of each tensor that a party sends; 1 sends all. Below 1 rounds are sparse: a
         /// party sends its largest coordinates and adds the others to its next update.
         density: f64 = 1.0, positive(1.0);
-        /// Density of the first sum, where it falls to `density` step by step.
+        /// Density of the first sum, from which it falls to `density` in steps.
         density_start: f64 = 1.0, positive(1.0);
         /// Steps in which the density falls from `density_start`; 0 begins with `density`.
         density_steps: u32 = 0;
@@ -25,15 +25,15 @@ table! {
         density_rounds: u32 = 1, at_least(1.0);
         /// Parties that must have sent a coordinate of a sparse round for its sum to be opened; 0 means 2.
         min_contributors: u32 = 0;
-        /// What the sum of a coordinate of a sparse round is divided by.
+        /// Divisor of the sum of a coordinate in a sparse round.
         divisor: DivisorName = DivisorName::Parties;
     }
 }
 
 choice! {
-    /// How many masks hide a word.
+    /// Number of masks of a word.
     Masking {
-        /// The one of the two that is expected to cost less at the job's dropouts.
+        /// The cheaper one of the two at the job's expected dropouts.
         Cheaper = "cheaper",
         /// Two, which cancel between neighbours.
         Double = "double",
@@ -43,11 +43,11 @@ choice! {
 }
 
 choice! {
-    /// What the sum of a coordinate of a sparse round is divided by.
+    /// Divisor of the sum of a coordinate in a sparse round.
     DivisorName {
-        /// All parties whose updates are in the round, so that what is sent late counts once.
+        /// All parties whose updates are in the round, so that late values count once.
         Parties = "parties",
-        /// Those that sent the coordinate.
+        /// The parties that sent the coordinate.
         Senders = "senders",
     }
 }

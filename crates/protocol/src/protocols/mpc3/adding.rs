@@ -80,7 +80,7 @@ impl Adding {
         // guard: a-notice-is-of-one-upload
         match *noted.entry(party).or_insert(header) == header {
             true => Ok(party),
-            false => refused("it told of another upload of this party before"),
+            false => refused("it sent a notice of another upload of this party before"),
         }
     }
 

@@ -69,7 +69,8 @@ pub(super) async fn agree(
     for (from, heard) in [me.next(), me.previous()].into_iter().zip(&theirs) {
         // guard: servers-open-one-set
         if *heard != hash {
-            let rule = "it was told of, or tells of, other uploads or keys than this server: one of the three lies";
+            let rule = "it received, or announces, other uploads or keys than this server: one of the three is \
+                malicious";
             return Err(blame(from, "survivors", rule));
         }
     }
@@ -155,7 +156,7 @@ fn stands_by(from: ServerIndex, listed: &Headers, noted: &Headers) -> Result<(),
     match noted.all(|(party, header)| listed.get(party) == Some(header)) {
         true => Ok(()),
         false => {
-            let rule = "an upload that it has told of is not in its list";
+            let rule = "an upload of which it has sent a notice is not in its list";
             Err(blame(from, "uploads", rule))
         }
     }
@@ -172,7 +173,8 @@ fn common(round: &Round, own: &Headers, theirs: [&Headers; 2]) -> (PartySet, Vec
         theirs.iter().all(equal)
     });
     let fault = |(party, _): (&PartyId, &[u8; 32])| {
-        let rule = "the servers hold different uploads of this party: it lies, or one of them does";
+        let rule =
+            "the servers hold different uploads of this party: it, or one of them, is malicious";
         Fault::new(
             Culprit::ServerOr(*party),
             FaultKind::malformed("upload", rule),

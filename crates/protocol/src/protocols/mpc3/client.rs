@@ -186,7 +186,7 @@ impl AwaitSum {
             // guard: servers-vouch-for-the-sum
             if !got.is_some_and(|got| got.ct_eq(&expected).into()) {
                 let rule = format!(
-                    "none by which the {role} vouches for this sum: it lies, or the coordinator does"
+                    "the tag of the {role} does not authenticate this sum: it, or the coordinator, is malicious"
                 );
                 return Err(FaultKind::malformed("tag", rule));
             }

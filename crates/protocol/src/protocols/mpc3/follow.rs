@@ -88,8 +88,12 @@ impl FollowerStage for Follow {
         holding.map_or(Ok(()), |holding| holding.note(from, body))
     }
 
-    fn hear(mut self: Box<Self>, from: ServerIndex, body: &[u8]) -> Result<FollowerStep, Fault> {
-        self.talk.hear(from, body)?;
+    fn receive_letter(
+        mut self: Box<Self>,
+        from: ServerIndex,
+        body: &[u8],
+    ) -> Result<FollowerStep, Fault> {
+        self.talk.receive_letter(from, body)?;
         Ok(self.step())
     }
 }

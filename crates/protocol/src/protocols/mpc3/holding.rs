@@ -144,7 +144,7 @@ impl Holding {
         let others: Vec<PartyId> = others.collect();
         let uploads: Result<Vec<_>, _> = others.iter().map(|party| take(*party)).collect();
         let missing = |party| {
-            let rule = format!("that of {party} is not here");
+            let rule = format!("the upload of {party} is missing");
             Fault::nobody(FaultKind::malformed("uploads", rule))
         };
         let uploads = uploads.map_err(missing)?;

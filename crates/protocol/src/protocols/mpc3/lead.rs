@@ -110,8 +110,8 @@ impl ServerStage for OpenSum {
         Ok(())
     }
 
-    fn hear(&mut self, from: ServerIndex, body: &[u8]) -> Result<(), Fault> {
-        self.talk.hear(from, body)
+    fn receive_letter(&mut self, from: ServerIndex, body: &[u8]) -> Result<(), Fault> {
+        self.talk.receive_letter(from, body)
     }
 
     /// It comes too late to be of use.

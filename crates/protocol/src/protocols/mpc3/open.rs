@@ -159,7 +159,7 @@ async fn reveal(
     let heard = line.exchange(say).await.map_err(broken)?;
     // guard: a-component-has-two-holders
     if heard.from_next != digest(&heard.from_previous) {
-        let rule = "the component that it sends is not the one of the hash that the other holder sends: one of the two lies";
+        let rule = "its component does not match the hash from the other holder: one of the two is malicious";
         return Err(blame(me.previous(), "sum", rule));
     }
     let wrong = |e: blindsum_math::MathError| blame(me.previous(), "sum", &e.to_string());

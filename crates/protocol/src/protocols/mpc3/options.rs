@@ -8,34 +8,35 @@ table! {
     /// Three servers of three organisations: any two learn every vector, one alone nothing but the result.
     Mpc3 = "mpc3";
     options {
-        /// What the servers make of the vectors.
+        /// The rule that the servers apply to the vectors.
         rule: RuleName = RuleName::FedAvg;
         /// `clipped`: the L2 norm that longer vectors are shortened to; 0 is the largest that the encoding allows.
         norm: f64 = 0.0, at_least(0.0);
-        /// `krum`, `multi-krum`, `trimmed-mean`: how many vectors may be bad; 0 is `corrupt` of `parties`.
+        /// `krum`, `multi-krum`, `trimmed-mean`: the number of vectors that may be bad; 0 stands for `corrupt` of
+        /// `parties`.
         bad: u32 = 0;
         /// `fltrust`: the name of the party whose vector the others are compared with.
         root: String = ROOT.into(), fits("^[a-z0-9.-]{1,64}$", is_name, "the name of a party, as in its certificate");
-        /// `fltrust`: whether it is shown how much all vectors are trusted together.
+        /// `fltrust`: whether the sum of all trust is shown.
         trust: TrustName = TrustName::Shown;
-        /// `fedavg`, `clipped`: Gaussian noise in the sum of the vectors, as its standard deviation to somebody who works with
-        /// one server, in multiples of the longest vector.
+        /// `fedavg`, `clipped`: Gaussian noise in the sum of the vectors, as its standard deviation for somebody who
+        /// works with one server, in multiples of the longest vector.
         noise: f64 = 0.0, within(0.0, 1e6);
-        /// Who learns the result.
+        /// The recipients of the result.
         result: ResultName = ResultName::Both;
-        /// How the servers round numbers.
+        /// Rounding of numbers by the servers.
         truncation: TruncationName = TruncationName::Probabilistic;
     }
 }
 
 choice! {
-    /// What the servers make of the vectors.
+    /// The rule that the servers apply to the vectors.
     RuleName {
         /// The mean, with the weights of the encoding (McMahan et al. 2017).
         FedAvg = "fedavg",
-        /// The same, where each party has a weight: `max_weight` must be above 1.
+        /// The mean, where each party gives a weight: `max_weight` must be above 1.
         Weighted = "weighted",
-        /// The mean of vectors that are shortened to `norm` where they are longer.
+        /// The mean of the vectors, of which longer ones are shortened to `norm`.
         Clipped = "clipped",
         /// A vector counts the more, the closer its direction is to that of the party `root` (Cao et al. 2021).
         FlTrust = "fltrust",
@@ -55,27 +56,27 @@ choice! {
 choice! {
     /// Whether it is shown how much all vectors are trusted together.
     TrustName {
-        /// Whoever learns the result learns the sum of all trust.
+        /// Recipients of the result learn the sum of all trust.
         Shown = "shown",
-        /// The servers divide by it, which takes 23 rounds more.
+        /// The servers divide by it, for 23 more rounds.
         Hidden = "hidden",
     }
 }
 
 choice! {
-    /// Who learns the result.
+    /// The recipients of the result.
     ResultName {
         /// The three servers and the parties.
         Both = "both",
-        /// The parties alone: no server knows the result, nor the model that it makes.
+        /// Only the parties: no server knows the result, nor the next model.
         Parties = "parties",
-        /// The three servers alone: parties learn whose vectors count, and there is no model.
+        /// Only the three servers: parties learn which vectors count, and there is no model.
         Servers = "servers",
     }
 }
 
 choice! {
-    /// How the servers round numbers.
+    /// Rounding of numbers by the servers.
     TruncationName {
         /// Up or down, at random.
         Probabilistic = "probabilistic",
@@ -209,7 +210,7 @@ pub(super) fn check(job: &Job) -> Result<(), SpecError> {
     }
     if options.result == ResultName::Servers && spec.model_update != ModelUpdate::Nothing {
         let what = format!(
-            "must be none with result = servers, is {}: parties that hear no result have no model to go on from",
+            "must be none with result = servers, is {}: parties that get no result have no model to continue from",
             spec.model_update
         );
         return Err(SpecError::new("model_update", what));

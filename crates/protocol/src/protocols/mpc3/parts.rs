@@ -129,7 +129,8 @@ pub(super) async fn give(
     let heard = line.exchange(say).await.map_err(broken)?;
     // guard: holders-of-a-part-say-one-hash
     if heard.from_next != heard.from_previous {
-        let rule = "its hash of the component that this server lacks is not that of the other holder: one of the two lies";
+        let rule = "its hash of the component that this server lacks does not match that of the other holder: \
+            one of the two is malicious";
         return Err(blame(me.previous(), "result", rule));
     }
     let third = heard.from_next.try_into().unwrap_or_default();

@@ -52,7 +52,7 @@ impl<T> Talk<T> {
     }
 
     /// A letter of another server.
-    pub fn hear(&mut self, from: ServerIndex, body: &[u8]) -> Result<(), Fault> {
+    pub fn receive_letter(&mut self, from: ServerIndex, body: &[u8]) -> Result<(), Fault> {
         let refused = |rule: &str| Err(blame(from, "letter", rule));
         let [next, previous] = &mut self.inbox;
         let inbox = match from == self.me.next() {
@@ -76,7 +76,7 @@ impl<T> Talk<T> {
             }
             let heard = next.pop_front().zip(previous.pop_front());
             let (from_next, from_previous) = heard.unwrap_or_default();
-            let progress = script.hear(from_next, from_previous).map_err(broken)?;
+            let progress = script.receive(from_next, from_previous).map_err(broken)?;
             self.note(progress)?;
         }
         Ok(())

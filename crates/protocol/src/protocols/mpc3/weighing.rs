@@ -333,7 +333,8 @@ impl Weighing {
         // guard: no-metrics-beside-noise
         if noise > 0.0 && self.metrics > 0 {
             let what = format!(
-                "must be empty with noise = {noise} of rule = {}: sums of metrics are exact, and would tell what the noise hides",
+                "must be empty with noise = {noise} of rule = {}: sums of metrics are exact, and would reveal \
+                 what the noise hides",
                 self.options.rule
             );
             return Err(SpecError::new("metrics", what));
@@ -345,7 +346,8 @@ impl Weighing {
         if self.noise().is_err() {
             let deviation = self.deviation();
             return refused(format!(
-                "noise = {noise}, which is a standard deviation of {deviation:.3e} of what is shared, but it must be from 1 to 2^56"
+                "noise = {noise}, which is a standard deviation of {deviation:.3e} in shared units, but it must \
+                 be from 1 to 2^56"
             ));
         }
         // Noise beyond 64 standard deviations, of three components, has a probability below 2^-1000.

@@ -75,7 +75,7 @@ impl AwaitOthers {
             .map_err(|_| blame(FaultKind::malformed("vector key", "it has 32 bytes")))?;
         let opened = StorageKey::from(key).open(VECTOR, vector);
         let opened = opened.map_err(|_| {
-            let rule = "not what the party has sealed for all";
+            let rule = "does not open as a message that the party has sealed for all";
             Fault::server_or(from, FaultKind::malformed("seal", rule))
         })?;
         let lanes = setup.round.job().lanes();

@@ -227,7 +227,10 @@ impl Line {
         let key = self.key(from, self.me, from, purpose).map_err(refused)?;
         let unsealed = key.open(&self.bound.0, sealed);
         unsealed.map_err(|_| {
-            let rule = format!("not what {from} has sealed for {} as {purpose}", self.me);
+            let rule = format!(
+                "does not open as a message that {from} has sealed for {} as {purpose}",
+                self.me
+            );
             refused(FaultKind::malformed("seal", rule))
         })
     }

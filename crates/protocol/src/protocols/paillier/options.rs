@@ -12,20 +12,20 @@ table! {
     PaillierRing = "paillier-ring";
     /// Paillier, each party sends its ciphertexts to all others, and all sums must agree (MYSTIKO).
     PaillierBroadcast = "paillier-broadcast";
-    /// Paillier, each part of the vector goes from party to party, all parts at once (MYSTIKO).
+    /// Paillier, each part of the vector goes from party to party, all parts in parallel (MYSTIKO).
     PaillierAllReduce = "paillier-allreduce";
     options {
         /// Bits of the key N.
         key_bits: KeyBits = KeyBits::Bits2048;
-        /// How long the random exponents of encryption are.
+        /// Length of the random exponents of encryption.
         exponents: ExponentName = ExponentName::Full;
-        /// Rounds that a key serves before another one is made; 0 keeps it for the job.
+        /// Rounds that a key serves before another one is made; 0 means the whole job.
         key_rounds: u32 = 0;
-        /// Minutes that a key serves before another one is made; 0 keeps it for the job.
+        /// Minutes that a key serves before another one is made; 0 means the whole job.
         key_minutes: f64 = 0.0, within(0.0, MAX_MINUTES);
-        /// In which order the parties stand in the ring.
+        /// Order of the parties in the ring.
         order: RingOrder = RingOrder::Name;
-        /// The host of the server that makes keys and opens sums, as in its certificate; empty where that is done in the
+        /// The host of the server that makes keys and opens sums, as in its certificate; empty if this is in the
         /// coordinator's process.
         decryptor: String = String::new(), fits("^$|^[a-z0-9.:-]{1,255}$", is_host, "a host, as in a certificate, or empty");
     }
@@ -55,11 +55,11 @@ choice! {
 }
 
 choice! {
-    /// In which order the parties stand in the ring.
+    /// Order of the parties in the ring.
     RingOrder {
         /// By their names.
         Name = "name",
-        /// By where they say that they are, then by their names.
+        /// By their claimed locations, then by their names.
         Location = "location",
         /// By a hash of the job and their names: a party that joins or leaves does not change the order of the others.
         Hash = "hash",

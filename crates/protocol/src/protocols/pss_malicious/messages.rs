@@ -287,7 +287,7 @@ impl<'a> Response<'a> {
             let is_zero = answer.iter().all(|byte| *byte == 0);
             if unusable.contains(prover) && !is_zero {
                 return Err(wrong(format!(
-                    "an answer about {prover}, whose column is unusable"
+                    "has an answer about {prover}, whose share vector is unusable"
                 )));
             }
             let read = sharing.read_answer(answer);

@@ -181,7 +181,7 @@ fn check_l2(spec: &JobSpec) -> Result<(), SpecError> {
             Err(SpecError::new("max_norm", rule))
         }
         ClipSpec::Tensor(_) | ClipSpec::L2(_) => {
-            let rule = "max_norm must be above 0 where bound is l2: it is what is proved";
+            let rule = "max_norm must be above 0 if bound is l2: the proof is about it";
             Err(SpecError::new("max_norm", rule))
         }
     }
@@ -226,23 +226,29 @@ fn choose(job: &Job, n: usize) -> Result<RoundParameters, SpecError> {
     Ok(Chosen::of(found.threshold(), found.packing()))
 }
 
-/// The parameters out of the numbers that the coordinator has told, which keep the privacy of a party.
-fn told(job: &Job, n: usize, numbers: Chosen) -> Result<ValidityParameters, FaultKind> {
+/// The parameters from the numbers that the coordinator has announced, which keep the privacy of a party.
+fn announced_parameters(
+    job: &Job,
+    n: usize,
+    numbers: Chosen,
+) -> Result<ValidityParameters, FaultKind> {
     let spec = job.spec();
     as_asked("packing", numbers.packing, options::packing(spec))?;
     let (k, l) = (numbers.threshold as usize, numbers.packing as usize);
-    ValidityParameters::told(n, spec.corrupt_parties(), k, l).map_err(|error| FaultKind::Number {
-        name: error.field,
-        rule: error.rule,
+    ValidityParameters::announced(n, spec.corrupt_parties(), k, l).map_err(|error| {
+        FaultKind::Number {
+            name: error.field,
+            rule: error.rule,
+        }
     })
 }
 
 /// Privacy, and that no party has to send more than the plan of the job allows.
 fn check_parameters(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
     let numbers = Chosen::from(numbers);
-    let parameters = told(job, n, numbers)?;
+    let parameters = announced_parameters(job, n, numbers)?;
     let shape = shape(job, parameters).map_err(|error| FaultKind::Parameters(error.to_string()))?;
-    numbers.check_columns(job, share_len(PieceLayout::of(&shape), n))
+    numbers.check_share_vectors(job, share_len(PieceLayout::of(&shape), n))
 }
 
 fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
@@ -272,8 +278,8 @@ fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
 
 /// The sharing of a round.
 fn sharing_of(round: &Round) -> Result<ValiditySharing, Fault> {
-    let parameters =
-        told(round.job(), round.parties(), round.parameters().into()).map_err(Fault::server)?;
+    let parameters = announced_parameters(round.job(), round.parties(), round.parameters().into())
+        .map_err(Fault::server)?;
     statement(round.job())
         .and_then(|statement| ValiditySharing::new(parameters, statement).map_err(refused))
         .map_err(|error| Fault::server(FaultKind::Parameters(error.to_string())))

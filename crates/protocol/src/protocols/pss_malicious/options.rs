@@ -7,19 +7,20 @@ table! {
     /// Packed sharing with a proof that every vector is in bounds: withstands corrupt parties (PSS).
     PssMalicious = "pss-malicious";
     options {
-        /// How many words share one polynomial; 0 chooses.
+        /// Number of words in one polynomial; 0 chooses.
         packing: u32 = 0;
-        /// What is proved to be bounded.
+        /// The bounded quantity of the proof.
         bound: Bound = Bound::Entries;
     }
 }
 
 choice! {
-    /// What is proved to be bounded.
+    /// The bounded quantity of the proof.
     Bound {
-        /// Every coordinate, by the bits of its word; and the L2 norm of the vector where `max_norm` says so.
+        /// Every coordinate, by the bits of its word; and the L2 norm of the vector if there is a `max_norm`.
         Entries = "entries",
-        /// The L2 norm alone, for less upload from about 200 coordinates on; `max_norm` must be set, and be no larger than `clip`.
+        /// Only the L2 norm, for less upload from about 200 coordinates on; `max_norm` must be set, and be no larger
+        /// than `clip`.
         L2 = "l2",
     }
 }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use blindsum_sharing::SharingError;
 use blindsum_sharing::ramp::{
-    Embedding, ParameterError, RampParameters, RampRequest, RampSharing, RampTold, Residues,
+    AnnouncedRamp, Embedding, ParameterError, RampParameters, RampRequest, RampSharing, Residues,
 };
 
 use crate::core::plan::Stage;
@@ -120,20 +120,20 @@ fn choose(job: &Job, n: usize) -> Result<RoundParameters, SpecError> {
     Ok(Chosen::of(found.threshold(), found.packing()))
 }
 
-/// The parameters out of the numbers that the coordinator has told, which keep the privacy of a party.
-fn told(job: &Job, n: usize, numbers: Chosen) -> Result<RampParameters, FaultKind> {
+/// The parameters from the numbers that the coordinator has announced, which keep the privacy of a party.
+fn announced_parameters(job: &Job, n: usize, numbers: Chosen) -> Result<RampParameters, FaultKind> {
     let spec = job.spec();
     let asked = Asked::of(spec);
     as_asked("threshold", numbers.threshold, asked.threshold)?;
     as_asked("packing", numbers.packing, asked.packing)?;
-    let told = RampTold {
+    let announced = AnnouncedRamp {
         parties: n,
         corrupt: spec.corrupt_parties(),
         active: spec.adversary == Adversary::Active,
         threshold: numbers.threshold as usize,
         packing: numbers.packing as usize,
     };
-    RampParameters::told(&told).map_err(|error| FaultKind::Number {
+    RampParameters::announced(&announced).map_err(|error| FaultKind::Number {
         name: error.field,
         rule: error.rule,
     })
@@ -142,9 +142,9 @@ fn told(job: &Job, n: usize, numbers: Chosen) -> Result<RampParameters, FaultKin
 /// Privacy, and that no party has to send more than the plan of the job allows.
 fn check_parameters(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
     let numbers = Chosen::from(numbers);
-    let parameters = told(job, n, numbers)?;
+    let parameters = announced_parameters(job, n, numbers)?;
     let column = residues(job)?.share_len() * parameters.blocks(job.lanes());
-    numbers.check_columns(job, (n - 1) * messages::sealed_len(column))
+    numbers.check_share_vectors(job, (n - 1) * messages::sealed_len(column))
 }
 
 fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
@@ -175,8 +175,8 @@ fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, Sharing
 
 /// The sharing of a round.
 fn sharing_of(round: &Round) -> Result<RampSharing, Fault> {
-    let parameters =
-        told(round.job(), round.parties(), round.parameters().into()).map_err(Fault::server)?;
+    let parameters = announced_parameters(round.job(), round.parties(), round.parameters().into())
+        .map_err(Fault::server)?;
     prepare(round.job(), parameters).map_err(|e| Fault::server(e.into()))
 }
 

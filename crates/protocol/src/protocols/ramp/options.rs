@@ -9,9 +9,9 @@ table! {
     /// Ramp sharing, words in the values (PSS).
     Pss = "pss";
     options {
-        /// How many sums of shares rebuild the sum; 0 chooses.
+        /// Number of sums of shares that reconstruct the sum; 0 chooses.
         threshold: u32 = 0;
-        /// How many words share one polynomial; 0 chooses.
+        /// Number of words in one polynomial; 0 chooses.
         packing: u32 = 0;
     }
 }

@@ -120,7 +120,7 @@ fn choose(job: &Job, parties: usize) -> Result<RoundParameters, SpecError> {
 }
 
 fn check_parameters(job: &Job, parties: usize, told: RoundParameters) -> Result<(), FaultKind> {
-    GraphParameters::told(job.spec(), parties, told.into()).map(|_| ())
+    GraphParameters::announced(job.spec(), parties, told.into()).map(|_| ())
 }
 
 /// A sparse graph must be drawn after everybody has committed to what it is drawn from: the bounds against an active

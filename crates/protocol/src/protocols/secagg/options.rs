@@ -7,7 +7,7 @@ table! {
     /// Double masking on the complete graph (Bonawitz et al. 2017).
     SecAgg = "secagg";
     options {
-        /// How many shares rebuild a party's secret; 0 chooses a safe number.
+        /// Number of shares that reconstruct a party's secret; 0 chooses a safe number.
         threshold: u32 = 0;
     }
 }
@@ -18,7 +18,7 @@ table! {
     options {
         /// Neighbours of a party in the graph; 0 chooses the smallest safe number.
         neighbours: u32 = 0;
-        /// How many shares rebuild a party's secret; 0 chooses a safe number.
+        /// Number of shares that reconstruct a party's secret; 0 chooses a safe number.
         threshold: u32 = 0;
     }
 }

@@ -81,7 +81,7 @@ impl Book {
         round: u64,
         residual: &[f64],
     ) -> Option<Vec<i128>> {
-        let shares = self.given.get(&(party, round))?;
+        let shares = self.given.shares.get(&(party, round))?;
         let endings = self.leftovers.endings(job, party, round);
         let choices = shares.iter().filter_map(|share| share.choice.as_ref());
         let mut ways = choices.flat_map(|choice| endings.iter().map(move |end| (choice, end)));
@@ -98,7 +98,7 @@ impl Book {
 
     /// Whether a party has had this left over before: nothing, or what any of its rounds has left.
     fn had(&self, job: &Job, party: usize, residual: &[f64]) -> bool {
-        let shares = self.given.iter().filter(|((of, _), _)| *of == party);
+        let shares = self.given.shares.iter().filter(|((of, _), _)| *of == party);
         let mut left = shares.flat_map(|((_, round), shares)| {
             let choices = shares.iter().filter_map(|share| share.choice.as_ref());
             choices.flat_map(|choice| {

@@ -29,7 +29,7 @@ impl Book {
         let encoding = encoding_of(job, start)?;
         let mut gifts = vec![gift.clone()];
         // It reports metrics of one model once, as far as it knows of the time before.
-        if !gift.metrics.is_empty() && !self.measured.insert((party, *start.hash())) {
+        if !gift.metrics.is_empty() && !self.given.measured.insert((party, *start.hash())) {
             gifts.push(gift.clone().without_metrics());
         }
         for gift in gifts {
@@ -41,7 +41,11 @@ impl Book {
                     Share::sparse(job, choice, &gift)?
                 }
             };
-            self.given.entry((party, round)).or_default().push(share);
+            self.given
+                .shares
+                .entry((party, round))
+                .or_default()
+                .push(share);
         }
         Ok(())
     }
@@ -60,7 +64,7 @@ impl Book {
                 "P1: party {party} begins round {round} with {parties} parties, fewer than {least}"
             ));
         }
-        let before = self.begun.insert(party, round).unwrap_or(0);
+        let before = self.told.begun.insert(party, round).unwrap_or(0);
         match before > round && !self.rolled_back.contains_key(&party) {
             true => Err(format!(
                 "P1: party {party} begins round {round} after round {before}"
@@ -89,7 +93,7 @@ impl Book {
 
     /// P6: no result is told twice to the same caller. One that was started again may have to hear it again.
     pub fn tells_once(&mut self, party: usize, life: u32, round: u64) -> Kept {
-        match self.results.insert((party, life, round)) {
+        match self.told.results.insert((party, life, round)) {
             true => Ok(()),
             false => Err(format!(
                 "P6: party {party} is told the result of round {round} twice in its life {life}"
@@ -191,7 +195,7 @@ impl Book {
         let mask = job.width().mask();
         let mut possible = vec![Total::nothing(job)];
         for party in survivors {
-            let given = self.given.get(&(*party, round));
+            let given = self.given.shares.get(&(*party, round));
             let given = given.map_or(&[][..], Vec::as_slice);
             let added = possible.iter().flat_map(|before| {
                 let shares = given.iter().enumerate();
@@ -202,7 +206,7 @@ impl Book {
         possible.retain(is_told);
         if let [total] = &possible[..] {
             for (party, pick) in survivors.iter().zip(&total.picks) {
-                if let Some(given) = self.given.get_mut(&(*party, round)) {
+                if let Some(given) = self.given.shares.get_mut(&(*party, round)) {
                     given.swap(0, *pick);
                     given.truncate(1);
                 }
@@ -216,7 +220,7 @@ impl Book {
         let Some(clipped) = clipped else {
             return Ok(());
         };
-        let given = self.given.get(&(party, round));
+        let given = self.given.shares.get(&(party, round));
         let mut reports = given.iter().flat_map(|shares| shares.iter());
         match reports.any(|share| Clipped::from(share.report) == clipped) {
             true => Ok(()),
@@ -235,9 +239,9 @@ impl Book {
             return Ok(());
         }
         if news == News::NoSum && self.rolled_back.get(&party) < Some(&round) {
-            self.denied.insert((party, round));
+            self.told.denied.insert((party, round));
         }
-        let told = self.told.entry((party, round)).or_insert(news);
+        let told = self.told.news.entry((party, round)).or_insert(news);
         let before = *told;
         *told = before.max(news);
         let opposite = before.min(news) == News::NoSum && before.max(news) > News::Fault;
@@ -272,7 +276,7 @@ impl Book {
                 if self.is_exempt(*party, *round) {
                     continue;
                 }
-                let told = self.told.get(&(*party, *round));
+                let told = self.told.news.get(&(*party, *round));
                 if self.rolled_back.get(party) >= Some(round) {
                     continue;
                 }
@@ -293,7 +297,7 @@ impl Book {
             counted.is_some_and(|parties| parties.contains(party))
                 && !self.is_exempt(*party, *round)
         };
-        match self.denied.iter().find(counts) {
+        match self.told.denied.iter().find(counts) {
             None => Ok(()),
             Some((party, round)) => Err(format!(
                 "P6: party {party} counts in round {round} and was told that it does not"

@@ -12,10 +12,10 @@ use blindsum_job::report::RoundReport;
 use blindsum_job::results::LearntResult;
 use blindsum_protocol::{Job, ModelUpdate, ServerIndex, ServerRole};
 
-use super::super::agenda::Who;
 use super::super::book::{Book, Kept, Spoken};
 use super::super::plain::{Total, is_ruled};
-use super::super::{Broken, Kind, World};
+use super::super::{Broken, Episode, Kind};
+use crate::engine::{Engine, Who};
 
 /// The record in which a server has the number of its latest round.
 pub(in super::super) const LAST_ROUND: &str = "last-round";
@@ -31,7 +31,11 @@ impl Book {
     /// P3: no party gives a server two different parts for a round.
     pub fn uploads(&mut self, party: usize, to: ServerRole, round: u64, message: &[u8]) -> Kept {
         let hash = kdf::hash("uploaded", &[message]);
-        let before = self.uploaded.entry((party, round, to)).or_insert(hash);
+        let before = self
+            .servers
+            .uploaded
+            .entry((party, round, to))
+            .or_insert(hash);
         match *before == hash {
             true => Ok(()),
             false => Err(format!(
@@ -82,7 +86,11 @@ impl Book {
             said: BTreeMap::new(),
             words: BTreeMap::new(),
         };
-        let spoken = self.spoken.entry((from, round, epoch)).or_insert_with(new);
+        let spoken = self
+            .servers
+            .spoken
+            .entry((from, round, epoch))
+            .or_insert_with(new);
         match spoken.life == life {
             true => Ok(spoken),
             false => Err(format!(
@@ -93,24 +101,25 @@ impl Book {
     }
 }
 
-impl World {
+impl Episode {
     /// A server says something to another one.
     pub(in super::super) fn note_letter(
         &mut self,
+        engine: &Engine,
         from: ServerIndex,
         to: ServerIndex,
         round: u64,
         letter: &[u8],
     ) -> Result<(), Broken> {
-        let (life, epoch) = (self.life_of(Who::at(from)), self.tally.restored);
-        let ruled = is_ruled(self.job.spec());
+        let (life, epoch) = (engine.life_of(Who::at(from)), self.tally.restored);
+        let ruled = is_ruled(self.setting.job.spec());
         // Behind the version stands the stage; that of uploads is the first.
         let tells_of_upload = letter.get(1) == Some(&0);
         let most = match tells_of_upload {
-            true => self.job.spec().parties,
+            true => self.setting.job.spec().parties,
             false => LETTERS,
         };
-        let lies = self.kind == Kind::LyingServer && from == ServerIndex::ALL[0];
+        let lies = self.setting.kind == Kind::LyingServer && from == ServerIndex::ALL[0];
         let kept = self
             .book
             .speaks(from, (round, epoch), life)
@@ -124,14 +133,18 @@ impl World {
                     )),
                 }
             });
-        self.check(kept)
+        self.check(engine, kept)
     }
 
     /// P3: a server takes part in a round once. It writes down the number of each before that. Gives whether it has written
     /// down instead that it opens a result.
-    pub(in super::super) fn note_written(&mut self, role: ServerRole) -> Result<bool, Broken> {
+    pub(in super::super) fn note_written(
+        &mut self,
+        engine: &Engine,
+        role: ServerRole,
+    ) -> Result<bool, Broken> {
         let epoch = self.tally.restored;
-        let (Some(place), Some(server)) = (role.place(), self.followers.get_mut(&role)) else {
+        let (Some(place), Some(server)) = (role.place(), self.servers.get_mut(&role)) else {
             return Ok(false);
         };
         let written = server.disk.written();
@@ -141,42 +154,50 @@ impl World {
         let record = server.disk.read(LAST_ROUND).ok().flatten();
         let number = record.and_then(|bytes| bytes.try_into().ok());
         let Some(round) = number.map(u64::from_be_bytes) else {
-            return Err(self.broken(format!("P3: the {role} writes down no number of a round")));
+            return Err(self.broken(
+                engine,
+                format!("P3: the {role} writes down no number of a round"),
+            ));
         };
         if std::mem::replace(&mut server.begun, round) == round {
-            return self.note_released(role);
+            return self.note_released(engine, role);
         }
-        let again = self.book.spoken.contains_key(&(place, round, epoch));
-        let life = server.life;
+        let again = self
+            .book
+            .servers
+            .spoken
+            .contains_key(&(place, round, epoch));
+        let life = engine.life_of(Who::Follower(role));
         let kept = match again {
             true => Err(format!(
                 "P3: the {role} takes part in round {round} again, in its life {life}"
             )),
             false => self.book.speaks(place, (round, epoch), life).map(drop),
         };
-        self.check(kept).map(|()| false)
+        self.check(engine, kept).map(|()| false)
     }
 
     /// P1: no server opens two results of one model whose survivors differ by few parties, also in different lives.
-    fn note_released(&mut self, role: ServerRole) -> Result<bool, Broken> {
-        let Some(server) = self.followers.get(&role) else {
+    fn note_released(&mut self, engine: &Engine, role: ServerRole) -> Result<bool, Broken> {
+        let Some(server) = self.servers.get(&role) else {
             return Ok(false);
         };
         let record = server.disk.read(RELEASED).ok().flatten();
         let releases = record.and_then(|bytes| serde_json::from_slice::<Vec<Release>>(&bytes).ok());
         let Some(releases) = releases else {
-            return Err(self.broken(format!(
-                "P1: the {role} writes down nothing of what it opens"
-            )));
+            return Err(self.broken(
+                engine,
+                format!("P1: the {role} writes down nothing of what it opens"),
+            ));
         };
         // Rounds that ask for other vectors than the one before have no model to tell them by.
-        let has_models =
-            self.job.spec().model_update != ModelUpdate::Nothing || self.job.hides_sum();
-        if self.kind == Kind::Rollback || !has_models {
+        let has_models = self.setting.job.spec().model_update != ModelUpdate::Nothing
+            || self.setting.job.hides_sum();
+        if self.setting.kind == Kind::Rollback || !has_models {
             return Ok(true);
         }
-        let bound = self.job.spec().corrupt_parties() + 2;
-        let of_server = self.book.released.entry(role).or_default();
+        let bound = self.setting.job.spec().corrupt_parties() + 2;
+        let of_server = self.book.servers.released.entry(role).or_default();
         let new: Vec<Release> = (releases.into_iter())
             .filter(|release| !of_server.contains(release))
             .collect();
@@ -198,35 +219,39 @@ impl World {
             of_server.push(release);
         }
         self.tally.releases += 1;
-        self.check(kept).map(|()| true)
+        self.check(engine, kept).map(|()| true)
     }
 
     /// A server takes an upload.
     pub(in super::super) fn note_taken(
         &mut self,
+        engine: &Engine,
         role: ServerRole,
         round: u64,
     ) -> Result<(), Broken> {
         let Some(place) = role.place() else {
             return Ok(());
         };
-        let (life, epoch) = (self.life_of(Who::Follower(role)), self.tally.restored);
+        let (life, epoch) = (engine.life_of(Who::Follower(role)), self.tally.restored);
         let kept = self.book.speaks(place, (round, epoch), life).map(drop);
-        self.check(kept)
+        self.check(engine, kept)
     }
 
     /// A server gives the coordinator its word, or says that it is in the round no more.
     pub(in super::super) fn note_word(
         &mut self,
+        engine: &Engine,
         role: ServerRole,
         frame: &PartyFrame,
     ) -> Result<(), Broken> {
         let (chunk, place) = match (&frame.frame, role.place()) {
             (Some(Frame::Chunk(chunk)), Some(place)) => (chunk, place),
-            (Some(Frame::RoundRefused(refused)), _) => return self.is_excusable(role, refused),
+            (Some(Frame::RoundRefused(refused)), _) => {
+                return self.is_excusable(engine, role, refused);
+            }
             _ => return Ok(()),
         };
-        let (life, epoch) = (self.life_of(Who::Follower(role)), self.tally.restored);
+        let (life, epoch) = (engine.life_of(Who::Follower(role)), self.tally.restored);
         let hash = kdf::hash("said", &[&chunk.data]);
         let kept = self
             .book
@@ -240,29 +265,43 @@ impl World {
                     )),
                 },
             );
-        self.check(kept)
+        self.check(engine, kept)
     }
 
     /// P2: no server says that somebody did what nobody honest does, where nobody lies. A round that has lost its root ends in
     /// the same way.
-    fn is_excusable(&self, role: ServerRole, refused: &pb::RoundRefused) -> Result<(), Broken> {
-        let honest = !matches!(self.kind, Kind::Liar | Kind::LyingServer)
-            && self.job.spec().root().is_none();
+    fn is_excusable(
+        &self,
+        engine: &Engine,
+        role: ServerRole,
+        refused: &pb::RoundRefused,
+    ) -> Result<(), Broken> {
+        let honest = !matches!(self.setting.kind, Kind::Liar | Kind::LyingServer)
+            && self.setting.job.spec().root().is_none();
         match honest && refused.code() == pb::RoundRefusalCode::RoundRefusalFault {
-            true => Err(self.broken(format!(
-                "P2: somebody honest is blamed by the {role}: {}",
-                refused.reason
-            ))),
+            true => Err(self.broken(
+                engine,
+                format!(
+                    "P2: somebody honest is blamed by the {role}: {}",
+                    refused.reason
+                ),
+            )),
             false => Ok(()),
         }
     }
 
     /// P2: nor does a coordinator that computes with others.
-    pub(in super::super) fn is_nobody_blamed(&self, rounds: &[RoundReport]) -> Result<(), Broken> {
-        let honest = !matches!(self.kind, Kind::Liar | Kind::LyingServer);
+    pub(in super::super) fn is_nobody_blamed(
+        &self,
+        engine: &Engine,
+        rounds: &[RoundReport],
+    ) -> Result<(), Broken> {
+        let honest = !matches!(self.setting.kind, Kind::Liar | Kind::LyingServer);
         let fault = rounds.iter().find_map(|report| report.faults.first());
-        match fault.filter(|_| honest && !self.followers.is_empty()) {
-            Some(fault) => Err(self.broken(format!("P2: somebody honest is blamed: {fault}"))),
+        match fault.filter(|_| honest && !self.servers.is_empty()) {
+            Some(fault) => {
+                Err(self.broken(engine, format!("P2: somebody honest is blamed: {fault}")))
+            }
             None => Ok(()),
         }
     }
@@ -271,28 +310,29 @@ impl World {
     /// to that.
     pub(in super::super) fn note_learnt(
         &mut self,
+        engine: &Engine,
         round: u64,
         survivors: &BTreeSet<usize>,
     ) -> Result<(), Broken> {
-        if self.job.hides_sum() || !self.learnt.is_unchecked(round, self.tally.restored) {
+        if self.setting.job.hides_sum() || !self.learnt.is_unchecked(round, self.tally.restored) {
             return Ok(());
         }
         let mut known: Option<LearntResult> = None;
         for (place, learnt) in self.learnt.round(round) {
             let Some(learnt) = learnt else {
                 let what = format!("P2: {place} has no result of round {round}, which counts");
-                return Err(self.broken(what));
+                return Err(self.broken(engine, what));
             };
             if *known.get_or_insert_with(|| learnt.clone()) != learnt {
                 let what =
                     format!("P2: {place} has another result of round {round} than the others");
-                return Err(self.broken(what));
+                return Err(self.broken(engine, what));
             }
         }
-        let job = self.job.clone();
+        let job = self.setting.job.clone();
         let kept = known.map_or(Ok(()), |learnt| {
             self.book.learns(&job, round, survivors, &learnt)
         });
-        self.check(kept)
+        self.check(engine, kept)
     }
 }

@@ -12,7 +12,7 @@ use blindsum_crypto::sign::IdentityKey;
 use super::Round;
 use crate::{Fault, FaultKind, JobMemory, KnownServers, PartyId, PartySet, SurvivorGuard, Vault};
 
-/// Who a client is, in which round.
+/// The identity of a client in a round.
 pub struct ClientSetup {
     /// The round.
     pub round: Arc<Round>,
@@ -22,9 +22,9 @@ pub struct ClientSetup {
     pub identity: Arc<IdentityKey>,
     /// By what the party knows servers to which it has no connection.
     pub servers: KnownServers,
-    /// Where the party keeps what it has of the job between rounds.
+    /// Where the party stores its secrets of the job between rounds.
     pub vault: Arc<dyn Vault>,
-    /// What the party keeps of the job between rounds, in memory.
+    /// The party's in-memory state between rounds of the job.
     pub memory: Arc<JobMemory>,
     /// What was computed ahead of time for the round; the same for all set-ups of one party in it.
     pub prepared: Arc<Prepared>,

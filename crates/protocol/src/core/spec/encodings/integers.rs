@@ -8,7 +8,7 @@ use crate::core::options::{at_least, table, within};
 use crate::core::spec::{JobSpec, SpecError};
 
 table! {
-    /// Unsigned integers as they are, with exact sums.
+    /// Unsigned integers without quantisation, with exact sums.
     Integers = "integers";
     options {
         /// Bits of an integer.

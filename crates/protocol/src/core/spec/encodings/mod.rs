@@ -1,5 +1,5 @@
-//! How numbers become words: the encodings, each with its own table of options. To add one, add its file and its line
-//! here; no other code needs to know it.
+//! The encoding of numbers as words: the encodings, each with its own table of options. To add one, add its file and
+//! its line here; no other code needs to know it.
 
 mod fixed64;
 mod integers;
@@ -15,9 +15,9 @@ use crate::core::options::{Setting, Value};
 use crate::core::spec::choose_table;
 
 choose_table! {
-    /// How numbers become words, with the options of that.
+    /// The encoding of numbers as words, with its options.
     EncodingChoice,
-    /// How numbers become words.
+    /// The encoding of numbers as words.
     EncodingName, EncodingTable;
     quantised::Quantised,
     fixed64::Fixed64,

@@ -15,11 +15,11 @@ table! {
         bits: u32 = 16, within(2.0, 32.0);
         /// Bound on a coordinate or on the L2 norm, by `clipping`.
         clip: f64 = 1.0, within(1e-30, 1e30);
-        /// What `clip` bounds.
+        /// The quantity that `clip` bounds.
         clipping: Clipping = Clipping::Tensor;
-        /// Bound on the L2 norm of an update as it is sent; 0 has none.
+        /// Bound on the L2 norm of an encoded update; 0 means none.
         max_norm: f64 = 0.0, within(0.0, 1e35);
-        /// How values are rounded to levels.
+        /// Rounding of values to levels.
         rounding: RoundingName = RoundingName::Stochastic;
         /// Largest weight of an update; 1 gives every party the same weight.
         max_weight: u32 = 1, at_least(1.0);
@@ -29,27 +29,27 @@ table! {
 }
 
 choice! {
-    /// How values are rounded to levels.
+    /// Rounding of values to levels.
     RoundingName {
-        /// To one of 2^bits levels at random, so that the expectation is the value: no bias, wherever 0 lies.
+        /// To one of 2^bits levels at random, so that the expectation is the value: no bias, at every position of 0.
         Stochastic = "stochastic",
-        /// To the nearest of 2^bits - 1 levels, of which the middle one is 0: what is 0 stays 0. Every other value
+        /// To the nearest of 2^bits - 1 levels, of which the middle one is 0, so that 0 stays 0. Every other value
         /// has an error of up to half a level, the same in each round.
         Nearest = "nearest",
     }
 }
 
 choice! {
-    /// What `clip` bounds.
+    /// The quantity that `clip` bounds.
     Clipping {
         /// Every coordinate of a tensor.
         Tensor = "tensor",
         /// The L2 norm of the whole vector.
         L2 = "l2",
-        /// Every coordinate of a tensor, at most: from the second round on the bound follows from how far the
-        /// coordinates of the parties went in earlier rounds, and is never wider than `clip`. Updates that at most
-        /// double from round to round are not cut off; after a larger jump one round is. Everybody learns how many
-        /// parties were above parts of the bound.
+        /// Every coordinate of a tensor, at most: from the second round on the bound follows from the range of the
+        /// parties' coordinates in earlier rounds, and is never wider than `clip`. Updates that at most double from
+        /// round to round are not cut off; after a larger jump one round is. Recipients of the sum learn how many
+        /// parties were above fractions of the bound.
         Aciq = "aciq",
     }
 }
@@ -94,8 +94,8 @@ impl EncodingTable for Quantised {
             return Err(SpecError::new("max_norm", rule));
         }
         if self.learns_bounds() && spec.model_update == ModelUpdate::Nothing {
-            let rule = "clipping must not be aciq where model_update is none: \
-                        what earlier rounds tell travels with the model";
+            let rule = "clipping must not be aciq if model_update is none: the history of bounds is part of the \
+                model";
             return Err(SpecError::new("clipping", rule));
         }
         Ok(())

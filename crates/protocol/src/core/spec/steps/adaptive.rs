@@ -23,13 +23,13 @@ pub(super) mod fedadam {
         /// no bias correction.
         FedAdam = "fedadam";
         options {
-            /// What the direction is multiplied with.
+            /// Factor of the direction.
             learning_rate: f64 = 0.01, positive(MAX_LEARNING_RATE);
-            /// The part of the momentum that is left after a round.
+            /// The part of the momentum that remains after a round.
             beta1: f64 = 0.9, fraction();
-            /// The part of the second moment that is left after a round.
+            /// The part of the second moment that remains after a round.
             beta2: f64 = 0.99, fraction();
-            /// What is added to the root of the second moment. The second moment begins with its square.
+            /// Added to the root of the second moment. The second moment begins with its square.
             tau: f64 = 0.001, within(1e-12, 1e3);
         }
     }
@@ -53,13 +53,13 @@ pub(super) mod fedyogi {
         /// that it falls slowly.
         FedYogi = "fedyogi";
         options {
-            /// What the direction is multiplied with.
+            /// Factor of the direction.
             learning_rate: f64 = 0.01, positive(MAX_LEARNING_RATE);
-            /// The part of the momentum that is left after a round.
+            /// The part of the momentum that remains after a round.
             beta1: f64 = 0.9, fraction();
             /// 1 - beta2 is the part of the squared mean by which the second moment moves.
             beta2: f64 = 0.99, fraction();
-            /// What is added to the root of the second moment. The second moment begins with its square.
+            /// Added to the root of the second moment. The second moment begins with its square.
             tau: f64 = 0.001, within(1e-12, 1e3);
         }
     }
@@ -82,11 +82,11 @@ pub(super) mod fedadagrad {
         /// Adagrad: each coordinate of the momentum is divided by the root of the sum of all squared means.
         FedAdagrad = "fedadagrad";
         options {
-            /// What the direction is multiplied with.
+            /// Factor of the direction.
             learning_rate: f64 = 0.1, positive(MAX_LEARNING_RATE);
-            /// The part of the momentum that is left after a round.
+            /// The part of the momentum that remains after a round.
             beta1: f64 = 0.0, fraction();
-            /// What is added to the root of the second moment. The second moment begins with its square.
+            /// Added to the root of the second moment. The second moment begins with its square.
             tau: f64 = 0.001, within(1e-12, 1e3);
         }
     }

@@ -9,7 +9,7 @@ table! {
     /// The mean, multiplied with the learning rate, is added to the model.
     FedAvg = "fedavg";
     options {
-        /// What the mean is multiplied with.
+        /// Factor of the mean.
         learning_rate: f64 = 1.0, positive(MAX_LEARNING_RATE);
     }
 }

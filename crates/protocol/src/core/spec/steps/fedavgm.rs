@@ -10,9 +10,9 @@ table! {
     /// with `momentum`, the momentum of the round before.
     FedAvgM = "fedavgm";
     options {
-        /// What the momentum is multiplied with before it is added to the model.
+        /// Factor of the momentum when it is added to the model.
         learning_rate: f64 = 1.0, positive(MAX_LEARNING_RATE);
-        /// The part of the momentum that is left after a round.
+        /// The part of the momentum that remains after a round.
         momentum: f64 = 0.9, fraction();
     }
 }

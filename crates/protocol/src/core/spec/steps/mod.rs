@@ -13,7 +13,7 @@ use crate::core::spec::choose_table;
 const MAX_LEARNING_RATE: f64 = 1e6;
 
 choose_table! {
-    /// How the mean of a round changes the model, with the options of that.
+    /// How the mean of a round changes the model, with its options.
     StepChoice,
     /// How the mean of a round changes the model.
     StepName, StepTable;

@@ -8,7 +8,7 @@ use crate::core::spec::choose_table;
 pub use plateau::{Best, Better};
 
 choose_table! {
-    /// When a job ends before its rounds are done, with the options of that.
+    /// When a job ends before its rounds are done, with its options.
     StopChoice,
     /// When a job ends before its rounds are done.
     StopName, StopTable;

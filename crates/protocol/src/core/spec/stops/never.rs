@@ -4,7 +4,7 @@ use super::{Plateau, StopTable};
 use crate::core::options::table;
 
 table! {
-    /// The job ends when its rounds are done, and no model is kept as the best one.
+    /// The job ends when its rounds are done, and no model is stored as the best one.
     NoStop = "never";
     options {
     }

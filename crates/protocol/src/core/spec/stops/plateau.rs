@@ -13,25 +13,25 @@ use crate::{JobSpec, ModelUpdate};
 choice! {
     /// Which values of a metric are better.
     Better {
-        /// Greater values, as of an accuracy.
+        /// Greater values, for an accuracy.
         Higher = "higher",
-        /// Smaller values, as of a loss.
+        /// Smaller values, for a loss.
         Lower = "lower",
     }
 }
 
 table! {
-    /// The job ends once a metric has not become better for some rounds. The model with its best value is kept.
+    /// The job ends after a metric has not improved for some rounds. The model with its best value is stored.
     Plateau = "plateau";
     options {
         /// The metric: the name of one of the job's `metrics`.
         metric: String = String::new();
-        /// Which values are better.
+        /// The direction of improvement.
         better: Better = Better::Higher;
-        /// Rounds with a value of the metric, and without a better one, after which the job ends; 0 never ends it, and only
-        /// keeps the best model.
+        /// Rounds with a value of the metric, and without a better one, after which the job ends; 0 never ends it,
+        /// and only stores the best model.
         patience: u32 = 5;
-        /// How much better than the best value another one must be; as much is not enough.
+        /// The least improvement over the best value; exactly as much is not enough.
         least_gain: f64 = 0.0, at_least(0.0);
     }
 }
@@ -58,8 +58,8 @@ pub struct Best {
 }
 
 impl Plateau {
-    /// The best value after a round with a sum that started from the model `version`. In a round without a `value` nobody
-    /// has reported the metric: it changes nothing.
+    /// The best value after a round with a sum that started from the model `version`. A round without a `value`, in
+    /// which no party reported the metric, changes nothing.
     pub fn after(
         &self,
         best: Option<Best>,
@@ -156,8 +156,8 @@ impl JobSpec {
             return refused("stop.least_gain", rule);
         }
         if self.model_update == ModelUpdate::Nothing {
-            let rule = "stop = plateau needs model_update = add or replace (is none): a job that keeps no model has no best \
-                        one; leave stop out";
+            let rule = "stop = plateau needs model_update = add or replace (is none): a job without a model has \
+                no best one; leave stop out";
             return refused("stop", rule.into());
         }
         if hides_sum {

@@ -189,7 +189,7 @@ impl ClientStage for AwaitKeys {
         let message = Keys::read(self.setup.round.parties(), body).map_err(Fault::server)?;
         let keys = self.check(&message).map_err(Fault::server)?;
         let (leader, _) = leader(&key_ids(&message))
-            .ok_or_else(|| Fault::server(FaultKind::malformed("keys", "nobody is listed")))?;
+            .ok_or_else(|| Fault::server(FaultKind::malformed("keys", "the list is empty")))?;
         let listed = message.entries.iter().zip(&keys);
         let mut of_leader = listed.filter(|(entry, _)| entry.party == leader.0);
         let (entry, leader_key) = of_leader.next().ok_or_else(|| {

@@ -88,7 +88,7 @@ pub(super) fn check_count(job: &Job, count: usize) -> Result<(), String> {
     match (1..=most).contains(&count) {
         true => Ok(()),
         false => Err(format!(
-            "1 <= coordinates = {count} <= {most}, as the density says"
+            "1 <= coordinates = {count} <= {most} must hold, by the job's density"
         )),
     }
 }

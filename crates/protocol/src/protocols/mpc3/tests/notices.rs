@@ -80,18 +80,18 @@ fn a_vector_that_all_three_have_is_added_and_forgotten() {
             let [first, second] = notices.collect::<Vec<_>>()[..] else {
                 panic!("two others tell of {party}")
             };
-            let mut hear = |(from, _, notice): &(ServerIndex, _, Message)| {
+            let mut receive = |(from, _, notice): &(ServerIndex, _, Message)| {
                 holding.note(*from, body(notice)).unwrap();
             };
             // The upload comes last, between, or first.
             match party.0 % 3 {
                 0 => {
-                    hear(first);
-                    hear(second);
+                    receive(first);
+                    receive(second);
                     holding.take(*party, body(upload)).unwrap();
                 }
                 1 => {
-                    hear(first);
+                    receive(first);
                     holding.take(*party, body(upload)).unwrap();
                     holding.note(second.0, body(&second.2)).unwrap();
                 }
@@ -171,7 +171,7 @@ fn case_38_a_server_stands_by_the_uploads_that_it_told_of() {
             assert_eq!(fault.culprit, culprit(liar), "{liar} to {to}");
             let text = fault.to_string();
             assert!(
-                text.contains("that it has told of"),
+                text.contains("of which it has sent a notice"),
                 "{liar} to {to}: {text}"
             );
         }
@@ -236,10 +236,15 @@ fn case_28_notices_that_come_late_mean_nothing() {
     let hear_all = |rig: &mut Rig| {
         for (from, to, notice) in &told {
             match ServerRole::at(*to) {
-                None => rig.server.as_mut().unwrap().hear(*from, notice).unwrap(),
+                None => rig
+                    .server
+                    .as_mut()
+                    .unwrap()
+                    .receive_letter(*from, notice)
+                    .unwrap(),
                 Some(role) => {
                     let follower = rig.followers.get_mut(&role).unwrap();
-                    assert!(follower.hear(*from, notice).unwrap().is_none());
+                    assert!(follower.receive_letter(*from, notice).unwrap().is_none());
                 }
             }
         }

@@ -192,12 +192,15 @@ fn case_28_a_server_keeps_few_letters_that_come_early() {
     let mut early = letters
         .iter()
         .filter(|(from, to, _)| *to == me && *from == me.next());
-    let mut hear = || {
+    let mut receive = || {
         let (from, _, letter) = early.next().unwrap();
-        rig.followers.get_mut(&role).unwrap().hear(*from, letter)
+        rig.followers
+            .get_mut(&role)
+            .unwrap()
+            .receive_letter(*from, letter)
     };
-    assert!(hear().is_ok() && hear().is_ok());
-    let fault = hear().unwrap_err();
+    assert!(receive().is_ok() && receive().is_ok());
+    let fault = receive().unwrap_err();
     assert_eq!(fault.culprit, Culprit::Server, "{fault}");
     assert!(
         fault

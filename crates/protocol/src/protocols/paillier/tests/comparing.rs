@@ -122,7 +122,7 @@ fn case_37_who_accuses_two_others_is_named() {
     let fault = found(&Sends::ItsOwn, [7; 32], [0, 1]);
     let (by, one, other) = (vec![LIAR], PartyId(0), PartyId(1));
     assert_eq!(fault.kind, FaultKind::Contested { by, one, other });
-    let said = "party 3 told that party 0 and party 1 sent the same ciphertexts, and not all others say so";
+    let said = "party 3 reported that party 0 and party 1 sent the same ciphertexts, and not all others did";
     assert_eq!(fault.kind.to_string(), said);
 }
 

@@ -121,7 +121,7 @@ impl AwaitColumns {
             commitments.insert(prover, commitment);
         }
         if commitments.get(me).map(|own| own.root) != Some(own_root.hash) {
-            let rule = "not what this party committed to";
+            let rule = "does not match this party's commitment";
             return Err(FaultKind::malformed("commitments", rule));
         }
         let expected = (have - 1) * PieceLayout::of(self.sharing.shape()).len();
@@ -151,7 +151,7 @@ impl AwaitColumns {
         let root = piece.leaf.root(round, shape, (prover, *me), &piece.paths);
         // guard: columns-are-committed-to
         if root.hash != commitment.root {
-            let rule = format!("not what {prover} committed to");
+            let rule = format!("does not match the commitment of {prover}");
             return Err(Fault::server(FaultKind::malformed("columns", rule)));
         }
         let key = self

@@ -114,7 +114,7 @@ impl AwaitVerdict {
             let ascends = accusers.last().is_none_or(|(last, _)| *last < accuser);
             if !ascends || accuser == *me || !self.shared.contains(accuser) {
                 return Err(malformed(format!(
-                    "{accuser} is no party that may accuse, or stands twice"
+                    "{accuser} is no party that may accuse, or occurs twice"
                 )));
             }
             let of = (&self.shared, &self.challenge);
@@ -127,7 +127,7 @@ impl AwaitVerdict {
             accusers.push((accuser, answer));
         }
         if accusers.is_empty() {
-            return Err(malformed("nobody accuses this party".into()));
+            return Err(malformed("the list of accusers is empty".into()));
         }
         // More would be guilty themselves, or show that more lie than this round withstands.
         let most = sharing.parameters().corrupt();
@@ -182,7 +182,9 @@ impl AwaitVerdict {
             let mut leaf = Leaf::default();
             leaf.note_column(salted);
             if self.received.unusable.remove(&prover) != Some(leaf.column) {
-                return Err(malformed(format!("not what {prover} committed to")));
+                return Err(malformed(format!(
+                    "does not match the commitment of {prover}"
+                )));
             }
             let column = salted.get(SALT..).unwrap_or_default();
             let words = (self.sharing.check_column(column))
@@ -200,7 +202,7 @@ impl AwaitVerdict {
         let mut sum = words.zero_column();
         for prover in survivors.iter() {
             let lacks = || {
-                let rule = format!("this party has no usable column of {prover}");
+                let rule = format!("this party has no usable share vector of {prover}");
                 Fault::server(FaultKind::malformed("columns", rule))
             };
             let column = self.received.columns.get(&prover).ok_or_else(lacks)?;

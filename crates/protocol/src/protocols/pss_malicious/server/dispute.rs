@@ -58,7 +58,9 @@ impl ServerStage for CollectShown {
             let root = shown.root(round, shape, (from, *accuser));
             // guard: shown-columns-are-committed-to
             if root.hash != commitment.root {
-                return Err(wrong(format!("not what was committed to for {accuser}")));
+                return Err(wrong(format!(
+                    "does not match the commitment for {accuser}"
+                )));
             }
         }
         self.shown.insert(from, body.to_vec());

@@ -103,7 +103,7 @@ impl<'a> WordReader<'a> {
         let lanes = job.lanes();
         if input.lanes() != lanes {
             let rule = format!(
-                "words = {} must be {lanes}, as the job's dim says",
+                "words = {} must be {lanes}, by the job's dim",
                 input.lanes()
             );
             return Err(FaultKind::Input(rule));
@@ -134,7 +134,7 @@ impl<'a> WordReader<'a> {
         // guard: ramp-words-that-fit
         if u128::from(most) > self.largest {
             let rule = format!(
-                "a word must be at most {}, as the job's encoding says",
+                "a word must be at most {}, by the job's encoding",
                 self.largest
             );
             return Err(FaultKind::Input(rule));

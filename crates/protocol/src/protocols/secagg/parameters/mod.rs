@@ -19,7 +19,7 @@
 //! The tails are those of the hypergeometric distribution, added over all parties (Bell20 §4, with
 //! exact tails where the paper bounds them). On the complete graph they become certainties.
 
-mod told;
+mod announced;
 
 use super::options::Sharing;
 use super::tails::{Hypergeometric, Sample};
@@ -108,7 +108,7 @@ impl GraphParameters {
         Ok(())
     }
 
-    /// The numbers of a round, which were checked by [`told`](Self::told).
+    /// The numbers of a round, which were checked by [`announced`](Self::announced).
     pub(super) fn of_round(parties: usize, numbers: Chosen) -> Self {
         Self {
             parties,

@@ -67,7 +67,7 @@ impl Common {
         if listed.eq(expected.map(|party| party.0)) {
             return Ok(());
         }
-        let rule = "must name each party that it is owed to, once, in rank order";
+        let rule = "must name each party that it is for, once, in rank order";
         Err(FaultKind::malformed(field, rule))
     }
 }

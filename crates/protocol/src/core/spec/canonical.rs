@@ -1,5 +1,6 @@
-//! What a job *says*: the fields and options that differ from their defaults. Only they are sent and hashed. So a party
-//! refuses only options that it does not know and that are used, and a new option changes no job that does not use it.
+//! The canonical form of a specification: the fields and options that differ from their defaults. Only these are sent and
+//! hashed. So a party refuses only options that it does not know and that are used, and a new option changes no job that
+//! does not use it.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +12,27 @@ use super::{JobSpec, places, reading};
 use crate::core::options::{Declares, Setting, Table, Value};
 
 impl JobSpec {
-    /// What the job says, as it is sent: a table whose names are sorted. The names of protocol and encoding, `parties`
-    /// and `dim` are always in it, the other fields and options if they differ from their defaults. `step` and `stop`
-    /// are in it if their name or one of their options differs.
-    pub fn said(&self) -> Value {
-        let mut said: Vec<(String, Value)> = Vec::new();
+    /// The canonical form, as it is sent: a table with sorted names. The names of protocol and encoding, `parties` and
+    /// `dim` are always in it, the other fields and options if they differ from their defaults. `step` and `stop` are in
+    /// it if their name or one of their options differs.
+    pub fn canonical(&self) -> Value {
+        let mut form: Vec<(String, Value)> = Vec::new();
         for (dotted, value) in self.dotted() {
-            match (dotted.split_once('.'), said.last_mut()) {
+            match (dotted.split_once('.'), form.last_mut()) {
                 // What is chosen comes before its options, and they come before anything else.
                 (Some((table, option)), Some((chosen, options))) if chosen == table => {
                     add_option(options, option, value);
                 }
                 (Some((table, option)), _) => {
-                    said.push((table.into(), Value::Table(vec![(option.into(), value)])));
+                    form.push((table.into(), Value::Table(vec![(option.into(), value)])));
                 }
-                _ => said.push((dotted, value)),
+                _ => form.push((dotted, value)),
             }
         }
-        Value::Table(said)
+        Value::Table(form)
     }
 
-    /// The hash of what the job says: for each dotted name, in the order of their bytes, the name and then the value.
+    /// The hash of the canonical form: for each dotted name, in the order of their bytes, the name and then the value.
     /// Each part has its length in front, each value a letter for its type (docs/wire-derivations.md).
     pub fn hash(&self) -> [u8; 32] {
         let mut parts = Vec::new();
@@ -43,12 +44,12 @@ impl JobSpec {
         blindsum_crypto::kdf::hash("blindsum job", &parts)
     }
 
-    /// What is said, by dotted names: `protocol` is the name of the protocol, `protocol.neighbours` its option,
+    /// The canonical form by dotted names: `protocol` is the name of the protocol, `protocol.neighbours` its option,
     /// `parameters.epochs` a hyperparameter.
     fn dotted(&self) -> BTreeMap<String, Value> {
         let choices = self.choices();
         let usual_update = self.encoding.view().model_update().write();
-        let mut said = BTreeMap::new();
+        let mut form = BTreeMap::new();
         for (option, value, default) in with_defaults(self) {
             let default = match option {
                 places::MODEL_UPDATE => &usual_update,
@@ -57,13 +58,13 @@ impl JobSpec {
             let is_choice = choices.iter().any(|(field, _)| *field == option);
             if let (places::PARAMETERS, Value::Table(entries)) = (option, &value) {
                 let entries = entries.iter();
-                said.extend(
+                form.extend(
                     entries.map(|(name, value)| (format!("{option}.{name}"), value.clone())),
                 );
                 continue;
             }
             if !is_choice && (reading::REQUIRED.contains(&option) || !value.is(default)) {
-                said.insert(option.into(), value);
+                form.insert(option.into(), value);
             }
         }
         for (field, table) in choices {
@@ -71,26 +72,25 @@ impl JobSpec {
             let options: Vec<_> = options
                 .map(|(option, value, _)| (format!("{field}.{option}"), value))
                 .collect();
-            // A step is not said where the mean is added as it is, nor is that nothing stops the job: so were jobs before
-            // there were steps and stops.
+            // The default step and `stop = never` are left out: so were they in jobs from before steps and stops.
             let is_usual = match field {
                 places::STEP => table.name() == FedAvg::NAME,
                 places::STOP => table.name() == NoStop::NAME,
                 _ => false,
             };
             if !is_usual || !options.is_empty() {
-                said.insert(field.into(), Value::Text(table.name().into()));
+                form.insert(field.into(), Value::Text(table.name().into()));
             }
-            said.extend(options);
+            form.extend(options);
         }
-        said
+        form
     }
 }
 
-/// The said part of the specification, [`JobSpec::said`]: a reader makes the same specification of it.
+/// Serialises the [canonical form](JobSpec::canonical): a reader makes the same specification of it.
 impl Serialize for JobSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.said().serialize(serializer)
+        self.canonical().serialize(serializer)
     }
 }
 

@@ -1,18 +1,22 @@
-//! The events of an episode, by time and then in the order in which they were caused.
+//! What is still to happen, by time and then in the order in which it was caused, and the time.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use blindsum_job::follower::Uploaded;
+use blindsum_job::machine::{Now, Time};
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 use blindsum_protocol::{ServerIndex, ServerRole};
 use bytes::Bytes;
 
-/// Microseconds since the episode began.
-pub(super) type Micros = u64;
+use crate::cohort::NOW;
+
+/// Microseconds since the beginning.
+pub(crate) type Micros = u64;
 
 /// Whose machine something is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Who {
+pub(crate) enum Who {
     /// The coordinator.
     Server,
     Party(usize),
@@ -25,6 +29,17 @@ impl Who {
     pub fn at(place: ServerIndex) -> Self {
         ServerRole::at(place).map_or(Self::Server, Self::Follower)
     }
+}
+
+/// What the caller of a party is about to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Errand {
+    /// It begins to wait for rounds.
+    Wants,
+    /// It has taken the result of a round.
+    Took(u64),
+    /// It has made its update of a round.
+    Trained(u64),
 }
 
 /// One thing that happens. `life` counts how often a machine was started: what was meant for an earlier life of it is
@@ -44,12 +59,12 @@ pub(super) enum Event {
     Wake { who: Who, life: u32 },
     /// A machine is started, for the first time or again.
     Start(Who),
-    /// The caller of a party begins to wait for rounds.
-    Wants { party: usize, life: u32 },
-    /// The caller of a party has taken the result of a round.
-    Took { party: usize, life: u32, round: u64 },
-    /// The caller of a party has made its update of a round.
-    Trained { party: usize, life: u32, round: u64 },
+    /// The caller of a party does something.
+    Errand {
+        party: usize,
+        life: u32,
+        errand: Errand,
+    },
     /// A letter of one server reaches another one.
     Letter {
         from: ServerIndex,
@@ -78,19 +93,45 @@ pub(super) enum Event {
     },
 }
 
-/// What is still to happen.
+/// What is still to happen, and the time.
 #[derive(Default)]
 pub(super) struct Agenda {
+    time: Micros,
     events: BTreeMap<(Micros, u64), Event>,
     caused: u64,
 }
 
 impl Agenda {
-    pub fn push(&mut self, at: Micros, event: Event) {
+    /// The time.
+    pub fn time(&self) -> Micros {
+        self.time
+    }
+
+    /// The time, as machines want to know it.
+    pub fn now(&self) -> Now {
+        Now {
+            time: Time(Duration::from_micros(self.time)),
+            unix_millis: NOW * 1000 + self.time / 1000,
+        }
+    }
+
+    /// It is this time at least.
+    pub fn passes(&mut self, time: Micros) {
+        self.time = self.time.max(time);
+    }
+
+    /// Something happens at this time.
+    pub fn at(&mut self, at: Micros, event: Event) {
         self.events.insert((at, self.caused), event);
         self.caused += 1;
     }
 
+    /// Something happens so much later.
+    pub fn after(&mut self, pause: Micros, event: Event) {
+        self.at(self.time + pause, event);
+    }
+
+    /// The next event. The time stays what it is.
     pub fn pop(&mut self) -> Option<(Micros, Event)> {
         let ((at, _), event) = self.events.pop_first()?;
         Some((at, event))

@@ -14,8 +14,8 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::info;
 
+use super::channels::ChannelAcceptor;
 use super::keeping::{FRAMES_AHEAD, Open, check_hello, hello};
-use super::lines::LineDoor;
 use crate::chunks::CHUNK;
 use crate::limits::Limits;
 use crate::pb::computing_server::{Computing, ComputingServer};
@@ -28,7 +28,7 @@ const LARGEST_FRAME: usize = CHUNK + 4096;
 
 type Frames = Pin<Box<dyn Stream<Item = Result<LineFrame, Status>> + Send>>;
 
-/// Takes what parties upload.
+/// Accepts uploads of parties.
 #[tonic::async_trait]
 pub(crate) trait TakesUploads: Send + Sync + 'static {
     /// One upload, from its first piece to the answer.
@@ -36,10 +36,10 @@ pub(crate) trait TakesUploads: Send + Sync + 'static {
     -> Result<UploadReply, Status>;
 }
 
-/// Where other servers and parties come in.
-pub(crate) struct Door {
+/// The gRPC service for connections of other servers and uploads of parties.
+pub(crate) struct ComputingService {
     /// By the name of the job.
-    lines: BTreeMap<String, LineDoor>,
+    lines: BTreeMap<String, ChannelAcceptor>,
     /// None at a coordinator, to which parties give their part over their own stream, and at a decryptor, to which they
     /// give none.
     uploads: Option<Arc<dyn TakesUploads>>,
@@ -48,9 +48,9 @@ pub(crate) struct Door {
     paces: Paces,
 }
 
-impl Door {
+impl ComputingService {
     pub fn new(
-        lines: BTreeMap<String, LineDoor>,
+        lines: BTreeMap<String, ChannelAcceptor>,
         uploads: Option<Arc<dyn TakesUploads>>,
         anchor: Arc<TrustAnchor>,
         limits: &Limits,
@@ -73,32 +73,33 @@ impl Door {
         let place = peer.role.and_then(|role| role.place());
         let place = place.ok_or_else(|| {
             Status::permission_denied(
-                "lines are between servers: this certificate is not that of a server that computes with others",
+                "connections between servers need the certificate of a server that computes with others; this \
+                 certificate has another role",
             )
         })?;
         peer.holds(&self.anchor)?;
         let first = timeout(self.hello_timeout, inbound.message()).await;
         let first = first.map_err(|_| Status::deadline_exceeded("no hello in time"))??;
         let hello_of = check_hello(first, place).map_err(Status::failed_precondition)?;
-        let door = self.lines.get(&hello_of.job).ok_or_else(|| {
+        let acceptor = self.lines.get(&hello_of.job).ok_or_else(|| {
             let job = foreign(&hello_of.job);
             Status::not_found(format!("no servers compute for a job {job:?} here"))
         })?;
-        let taken = door.doors.get(&place).ok_or_else(|| {
-            let me = door.me;
+        let taken = acceptor.acceptors.get(&place).ok_or_else(|| {
+            let me = acceptor.me;
             Status::failed_precondition(format!("{me} dials {place}, and not the other way"))
         })?;
-        Ok((hello(&hello_of.job, door.me), taken.clone()))
+        Ok((hello(&hello_of.job, acceptor.me), taken.clone()))
     }
 }
 
 /// The service, which takes no frame larger than a piece.
-pub(crate) fn computing(door: Door) -> ComputingServer<Door> {
-    ComputingServer::new(door).max_decoding_message_size(LARGEST_FRAME)
+pub(crate) fn computing(acceptor: ComputingService) -> ComputingServer<ComputingService> {
+    ComputingServer::new(acceptor).max_decoding_message_size(LARGEST_FRAME)
 }
 
 #[tonic::async_trait]
-impl Computing for Door {
+impl Computing for ComputingService {
     async fn upload(
         &self,
         request: Request<Streaming<UploadChunk>>,
@@ -108,13 +109,14 @@ impl Computing for Door {
         // One a round, and rounds may be short.
         self.paces.of(peer.who()).frame().await;
         let Some(uploads) = &self.uploads else {
-            let rule = "no uploads are taken here: parties give their part to the coordinator over Connect, and to the \
-                        servers that compute with it";
+            let rule = "the coordinator accepts no uploads: parties send it their part over Connect, and upload \
+                to the servers that compute with it";
             return Err(Status::unimplemented(rule));
         };
         // guard: uploads-are-of-parties
         if peer.role.is_some() {
-            let rule = "uploads are of parties: this certificate is that of a server";
+            let rule =
+                "uploads need the certificate of a party; this certificate is that of a server";
             return Err(Status::permission_denied(rule));
         }
         peer.holds(&self.anchor)?;

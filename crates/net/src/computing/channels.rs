@@ -28,56 +28,57 @@ use crate::{NetError, seconds};
 /// Letters of all lines of a job that wait for who drives it; the lines are not read meanwhile.
 const LETTERS_AHEAD: usize = 2;
 
-/// Time for the other server to hear that a line ends.
+/// Time for the other server to learn that a connection ends.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// What lines are made of.
-pub(crate) struct LineParts<'a> {
+/// The inputs of [`ServerChannels::open`].
+pub(crate) struct ChannelParts<'a> {
     pub job: &'a Job,
     pub me: ServerIndex,
     pub servers: &'a Arc<Servers>,
     pub limits: &'a Limits,
-    /// What is shown to those that are dialled; the first server dials nobody.
+    /// The certificate for servers to which this one connects; the first server connects to none.
     pub side: Option<&'a Arc<Renewed<ServerSide>>>,
 }
 
-/// The lines of one server. They break when this is dropped; [`Lines::end`] tells the others first.
-pub(crate) struct Lines {
+/// The connections of one server to the others. They break when this is dropped; [`ServerChannels::end`] notifies the
+/// others first.
+pub(crate) struct ServerChannels {
     queues: BTreeMap<ServerIndex, Arc<Queue>>,
-    doors: BTreeMap<ServerIndex, mpsc::Sender<Open>>,
+    acceptors: BTreeMap<ServerIndex, mpsc::Sender<Open>>,
     tasks: JoinSet<()>,
-    /// Whoever holds the other half goes on until this is dropped.
+    /// The tasks that hold the other half run until this is dropped.
     going_on: watch::Sender<()>,
 }
 
-/// Where lines are taken for a job.
+/// Accepts connections of other servers for a job.
 #[derive(Clone)]
-pub(crate) struct LineDoor {
+pub(crate) struct ChannelAcceptor {
     pub(super) me: ServerIndex,
-    /// Those that dial this server.
-    pub(super) doors: BTreeMap<ServerIndex, mpsc::Sender<Open>>,
+    /// Senders to the tasks of servers that connect to this one.
+    pub(super) acceptors: BTreeMap<ServerIndex, mpsc::Sender<Open>>,
 }
 
-impl Lines {
-    /// Begins with all of them, and gives where it is told what comes. Needs a runtime.
+impl ServerChannels {
+    /// Starts all connections, and returns the receiver of their letters. Needs a runtime.
     ///
     /// # Errors
     /// An address that cannot be used.
-    pub fn open(parts: LineParts<'_>) -> Result<(Self, mpsc::Receiver<Heard>), NetError> {
+    pub fn open(parts: ChannelParts<'_>) -> Result<(Self, mpsc::Receiver<Heard>), NetError> {
         let (heard, receiver) = mpsc::channel(LETTERS_AHEAD);
-        let LineParts { job, me, .. } = parts;
+        let ChannelParts { job, me, .. } = parts;
         let rules = Rules {
             job: job.spec().job.clone(),
             limit: job.plan().largest_letter(),
             chunk_timeout: seconds(parts.limits.chunk_timeout),
         };
-        let (mut queues, mut doors) = (BTreeMap::new(), BTreeMap::new());
+        let (mut queues, mut acceptors) = (BTreeMap::new(), BTreeMap::new());
         let mut tasks = JoinSet::new();
         let going_on = watch::Sender::new(());
         for to in [me.next(), me.previous()] {
             let queue = Arc::new(Queue::default());
             queues.insert(to, queue.clone());
-            let line = Line {
+            let line = ServerChannel {
                 me,
                 to,
                 rules: rules.clone(),
@@ -86,8 +87,8 @@ impl Lines {
             };
             match parts.side.filter(|_| to < me) {
                 None => {
-                    let (door, opened) = mpsc::channel(1);
-                    doors.insert(to, door);
+                    let (acceptor, opened) = mpsc::channel(1);
+                    acceptors.insert(to, acceptor);
                     tasks.spawn(line.run(Way::Answer(opened), going_on.subscribe()));
                 }
                 Some(side) => {
@@ -98,13 +99,13 @@ impl Lines {
                         keepalive,
                     };
                     dialled.target(to)?;
-                    tasks.spawn(line.run(Way::Dial(dialled), going_on.subscribe()));
+                    tasks.spawn(line.run(Way::Connect(dialled), going_on.subscribe()));
                 }
             }
         }
         let lines = Self {
             queues,
-            doors,
+            acceptors,
             tasks,
             going_on,
         };
@@ -118,7 +119,7 @@ impl Lines {
         }
     }
 
-    /// Ends them so that the others hear of it: a line that only breaks is a reason to warn.
+    /// Ends the connections with notice to the others, which warn of a connection that only breaks.
     pub async fn end(self) {
         let Self {
             going_on,
@@ -129,10 +130,10 @@ impl Lines {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Where those lines are taken that others dial.
-    pub fn door(&self, me: ServerIndex) -> LineDoor {
-        let doors = self.doors.clone();
-        LineDoor { me, doors }
+    /// Returns the acceptor of connections from other servers.
+    pub fn acceptor(&self, me: ServerIndex) -> ChannelAcceptor {
+        let acceptors = self.acceptors.clone();
+        ChannelAcceptor { me, acceptors }
     }
 }
 
@@ -141,7 +142,7 @@ enum Way {
     /// The other server dials. A newer line takes the place of the one before it.
     Answer(mpsc::Receiver<Open>),
     /// This server dials, again and again.
-    Dial(Dialled),
+    Connect(Dialled),
 }
 
 /// A server that is dialled.
@@ -159,7 +160,7 @@ impl Dialled {
 }
 
 /// One line.
-struct Line {
+struct ServerChannel {
     me: ServerIndex,
     to: ServerIndex,
     rules: Rules,
@@ -167,14 +168,14 @@ struct Line {
     heard: mpsc::Sender<Heard>,
 }
 
-impl Line {
+impl ServerChannel {
     /// Keeps it up until the lines end.
     async fn run(self, way: Way, mut going_on: watch::Receiver<()>) {
         let mut up = None;
         let keep = async {
             match way {
                 Way::Answer(opened) => self.answer(opened, &mut up).await,
-                Way::Dial(dialled) => self.dial(dialled, &mut up).await,
+                Way::Connect(dialled) => self.connect(dialled, &mut up).await,
             }
         };
         tokio::select! {
@@ -206,7 +207,7 @@ impl Line {
         }
     }
 
-    async fn dial(&self, dialled: Dialled, up: &mut Option<Open>) {
+    async fn connect(&self, dialled: Dialled, up: &mut Option<Open>) {
         let (mut pause, mut known) = (PAUSES.0, String::new());
         loop {
             match self.begin(&dialled).await {

@@ -1,4 +1,4 @@
-//! What a party makes of the numbers that the coordinator has told: it derives none, and checks those on which its
+//! Checks of the numbers that the coordinator has announced: a party derives none, and checks those on which its
 //! privacy rests.
 
 use super::{Bounds, Chosen, GraphParameters, LOG2_SECURITY, ParameterError};
@@ -12,12 +12,12 @@ use crate::{FaultKind, JobSpec};
 const TOLERANCE: f64 = 1e-6;
 
 impl GraphParameters {
-    /// The numbers that the coordinator has told, for a roster of so many parties. Whether enough holders survive is
+    /// The numbers that the coordinator has announced, for a roster of so many parties. Whether enough holders survive is
     /// not asked: without them the round has no result, and nobody learns anything.
     ///
     /// # Errors
     /// [`FaultKind::Number`]: the number and the rule that it breaks.
-    pub(in crate::protocols::secagg) fn told(
+    pub(in crate::protocols::secagg) fn announced(
         spec: &JobSpec,
         parties: usize,
         numbers: Chosen,
@@ -29,16 +29,16 @@ impl GraphParameters {
         };
         bounds.check_degree(numbers.neighbours)?;
         as_asked("threshold", numbers.threshold, bounds.threshold)?;
-        let told = Self::of_round(parties, numbers);
+        let announced = Self::of_round(parties, numbers);
         let least = |bounds: &Bounds<'_>| {
             // guard: graphs-that-are-told-hold-together
-            bounds.check_graph(told.neighbours)?;
-            let least = bounds.least_threshold(told.neighbours);
+            bounds.check_graph(announced.neighbours)?;
+            let least = bounds.least_threshold(announced.neighbours);
             // guard: thresholds-that-are-told-are-safe
-            bounds.check_threshold(told.holders(), least, told.threshold)
+            bounds.check_threshold(announced.holders(), least, announced.threshold)
         };
         match least(&bounds) {
-            Ok(()) => Ok(told),
+            Ok(()) => Ok(announced),
             Err(ParameterError { field, rule }) => broken(field, rule),
         }
     }
@@ -46,16 +46,17 @@ impl GraphParameters {
 
 impl Bounds<'_> {
     /// There is such a graph, and it is the one that the job asks for.
-    fn check_degree(&self, told: u32) -> Result<(), FaultKind> {
-        let (n, neighbours) = (self.parties, told as usize);
+    fn check_degree(&self, announced: u32) -> Result<(), FaultKind> {
+        let (n, neighbours) = (self.parties, announced as usize);
         if n < 2 || !(1..n).contains(&neighbours) {
             let rule = format!(
-                "neighbours is {told} and must be at least 1 and below {n}, the parties in the round"
+                "neighbours is {announced} and must be at least 1 and below {n}, the parties in the round"
             );
             return broken("neighbours", rule);
         }
         if neighbours % 2 == 1 && n % 2 == 1 {
-            let rule = format!("neighbours * parties in the round = {told} * {n} must be even");
+            let rule =
+                format!("neighbours * parties in the round = {announced} * {n} must be even");
             return broken("neighbours", rule);
         }
         let asked = match (self.complete, self.neighbours) {
@@ -63,6 +64,6 @@ impl Bounds<'_> {
             (false, 0) => 0,
             (false, chosen) => self.drawable(chosen),
         };
-        as_asked("neighbours", told, asked)
+        as_asked("neighbours", announced, asked)
     }
 }

@@ -1,0 +1,206 @@
+//! The lines between servers that compute together, as the network has them: letters keep their order, take their time,
+//! and are lost where a line breaks. The server with the higher place makes a line, and makes it again where it broke.
+//! Letters that are said while it is not there wait for it; what waits when it breaks is dropped.
+
+use std::collections::BTreeMap;
+
+use blindsum_protocol::ServerIndex;
+use bytes::Bytes;
+
+use super::agenda::{Agenda, Event, Micros};
+use super::conditions::Conditions;
+
+/// All lines of a job.
+#[derive(Default)]
+pub(super) struct Lines {
+    /// By the server that makes the line, and the other one.
+    wires: BTreeMap<(ServerIndex, ServerIndex), Wire>,
+    /// By the server that says something, and the one that hears it.
+    sides: BTreeMap<(ServerIndex, ServerIndex), Side>,
+}
+
+/// Whether a line is there.
+#[derive(Default)]
+struct Wire {
+    /// How often it was made.
+    number: u32,
+    /// Whether letters get through.
+    whole: bool,
+    /// Whether somebody is about to make it.
+    is_dialled: bool,
+}
+
+/// What one server has of a line.
+#[derive(Default)]
+struct Side {
+    /// Whether it thinks that the line is there.
+    up: bool,
+    /// When its latest letter arrives: none overtakes another.
+    arrives: Micros,
+    /// Letters that wait for the line, with their rounds.
+    waiting: Vec<(u64, Bytes)>,
+}
+
+/// Who makes the line between two servers, and the other one.
+fn ends(one: ServerIndex, other: ServerIndex) -> (ServerIndex, ServerIndex) {
+    (one.max(other), one.min(other))
+}
+
+impl Lines {
+    fn side(&mut self, me: ServerIndex, other: ServerIndex) -> &mut Side {
+        self.sides.entry((me, other)).or_default()
+    }
+
+    /// A server was started: it makes its lines.
+    pub fn dial_from(&mut self, agenda: &mut Agenda, by: &mut impl Conditions, from: ServerIndex) {
+        for to in ServerIndex::ALL.into_iter().filter(|to| *to < from) {
+            self.dial_later(agenda, by, from, to);
+        }
+    }
+
+    /// A server makes a line after a while.
+    pub fn dial_later(
+        &mut self,
+        agenda: &mut Agenda,
+        by: &mut impl Conditions,
+        from: ServerIndex,
+        to: ServerIndex,
+    ) {
+        let wire = self.wires.entry((from, to)).or_default();
+        if !std::mem::replace(&mut wire.is_dialled, true) {
+            agenda.after(by.pause(), Event::Dial { from, to });
+        }
+    }
+
+    /// A server is about to make a line: the number of the one before, if the server does not think that it is there.
+    pub fn dialled(&mut self, from: ServerIndex, to: ServerIndex) -> Option<u32> {
+        let wire = self.wires.entry((from, to)).or_default();
+        wire.is_dialled = false;
+        let number = wire.number;
+        (!self.side(from, to).up).then_some(number)
+    }
+
+    /// A line is made: what waited for it goes out.
+    pub fn join(
+        &mut self,
+        agenda: &mut Agenda,
+        by: &mut impl Conditions,
+        from: ServerIndex,
+        to: ServerIndex,
+    ) {
+        let wire = self.wires.entry((from, to)).or_default();
+        wire.number += 1;
+        wire.whole = true;
+        for (me, other) in [(from, to), (to, from)] {
+            let side = self.side(me, other);
+            side.up = true;
+            for (round, letter) in std::mem::take(&mut side.waiting) {
+                self.send(agenda, by, (me, other), round, letter);
+            }
+        }
+    }
+
+    /// A server says something to another one.
+    pub fn say(
+        &mut self,
+        agenda: &mut Agenda,
+        by: &mut impl Conditions,
+        (from, to): (ServerIndex, ServerIndex),
+        round: u64,
+        letter: Bytes,
+    ) {
+        let side = self.side(from, to);
+        match side.up {
+            true => self.send(agenda, by, (from, to), round, letter),
+            false => side.waiting.push((round, letter)),
+        }
+    }
+
+    fn send(
+        &mut self,
+        agenda: &mut Agenda,
+        by: &mut impl Conditions,
+        (from, to): (ServerIndex, ServerIndex),
+        round: u64,
+        letter: Bytes,
+    ) {
+        let earliest = agenda.time() + by.way();
+        let Some(wire) = self.wires.get(&ends(from, to)).filter(|it| it.whole) else {
+            return;
+        };
+        let line = wire.number;
+        let side = self.side(from, to);
+        side.arrives = side.arrives.max(earliest);
+        let event = Event::Letter {
+            from,
+            to,
+            line,
+            round,
+            letter,
+        };
+        agenda.at(side.arrives, event);
+    }
+
+    /// Whether a letter that was said on this line arrives.
+    pub fn arrives(&self, from: ServerIndex, to: ServerIndex, line: u32) -> bool {
+        let wire = self.wires.get(&ends(from, to));
+        wire.is_some_and(|wire| wire.whole && wire.number == line)
+    }
+
+    /// The lines on which letters get through, by their ends.
+    pub fn whole(&self) -> Vec<(ServerIndex, ServerIndex)> {
+        let whole = self.wires.iter().filter(|(_, wire)| wire.whole);
+        whole.map(|(ends, _)| *ends).collect()
+    }
+
+    /// A line breaks. What is on its way is lost, and each end learns of it in its own time.
+    pub fn cut(
+        &mut self,
+        agenda: &mut Agenda,
+        by: &mut impl Conditions,
+        one: ServerIndex,
+        other: ServerIndex,
+    ) {
+        let Some(wire) = self.wires.get_mut(&ends(one, other)) else {
+            return;
+        };
+        wire.whole = false;
+        let line = wire.number;
+        for (at, to) in [(one, other), (other, one)] {
+            agenda.after(by.notice(), Event::LineEnds { at, to, line });
+        }
+    }
+
+    /// The process of a server has ended, and its lines with it: only the others learn of that.
+    pub fn end(&mut self, agenda: &mut Agenda, by: &mut impl Conditions, of: ServerIndex) {
+        for other in ServerIndex::ALL.into_iter().filter(|other| *other != of) {
+            let side = self.side(of, other);
+            *side = Side {
+                arrives: side.arrives,
+                ..Side::default()
+            };
+            self.cut(agenda, by, of, other);
+        }
+    }
+
+    /// A server learns that a line has broken, unless it has another one by now: letters may be lost, and those that wait
+    /// are of no use without them. True where it learns of it.
+    pub fn lost(
+        &mut self,
+        agenda: &mut Agenda,
+        by: &mut impl Conditions,
+        (at, to): (ServerIndex, ServerIndex),
+        line: u32,
+    ) -> bool {
+        let number = self.wires.get(&ends(at, to)).map(|wire| wire.number);
+        let side = self.side(at, to);
+        if number != Some(line) || !std::mem::take(&mut side.up) {
+            return false;
+        }
+        side.waiting.clear();
+        if at > to {
+            self.dial_later(agenda, by, at, to);
+        }
+        true
+    }
+}
