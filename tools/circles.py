@@ -40,11 +40,7 @@ CRATES = (
 )
 
 # Objects whose methods go round between their files, until their states are types. No file is added here.
-TANGLED = {
-    "job": {
-        "follower": "computing released rounds",
-    },
-}
+TANGLED: dict[str, dict[str, str]] = {}
 
 # Who names what of whom: the file or folder, then that of what is named, then the names.
 Arrows = dict[Path, dict[Path, set[str]]]

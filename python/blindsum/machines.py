@@ -379,8 +379,10 @@ class ServerMachine:
 
         Raises
         ------
-        blindsum.ConfigError, blindsum.InputError, blindsum.CallError
-            As there.
+        blindsum.ConfigError, blindsum.InputError
+            Names, a tag, times or a model that cannot be.
+        blindsum.CallError
+            No round can begin now.
         """
         names, step = named(parties), as_step(tag, about)
         start = None if model is None else given_model(model, self._spec)

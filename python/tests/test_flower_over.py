@@ -147,3 +147,20 @@ def test_a_job_that_has_had_a_message_since_is_not_removed(tmp_path, monkeypatch
     used(tmp_path, "new")
     assert left(tmp_path) == names(tmp_path, "idle", "new")
     used(tmp_path, "idle")
+
+
+def test_a_job_that_is_damaged_meanwhile_stays_as_it_is(tmp_path, monkeypatch, caplog):
+    """It was idle when it was looked at, and its first message is damaged before its lock was taken."""
+    used(tmp_path, "idle", is_idle=True)
+    inner = FileLock.__init__
+
+    def damaged_before(lock, path):
+        if path.parent.name in names(tmp_path, "idle"):
+            monkeypatch.undo()
+            (path.parent / "job").write_bytes(b"{")
+        inner(lock, path)
+
+    monkeypatch.setattr(FileLock, "__init__", damaged_before)
+    used(tmp_path, "new")
+    assert left(tmp_path) == names(tmp_path, "idle", "new")
+    assert "is damaged" in caplog.text

@@ -82,6 +82,22 @@ impl Assembly {
         Ok(Self { total, buffer })
     }
 
+    /// Adds the next piece to what has come of a message, or begins one of at most `limit` bytes with it.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin) and [`push`](Self::push) have them.
+    pub fn next(
+        came: Option<Self>,
+        limit: u64,
+        (offset, total, data): (u64, u64, Bytes),
+    ) -> Result<Pushed, ChunkError> {
+        let assembly = match came {
+            Some(assembly) => assembly,
+            None => Self::begin(total, limit)?,
+        };
+        assembly.push(offset, total, data)
+    }
+
     /// Adds the next piece. Gives the message once it is whole.
     ///
     /// # Errors

@@ -153,16 +153,13 @@ impl<Own: Default> Connection<Own> {
     pub fn receive(&mut self, plan: &Plan, chunk: pb::Chunk) -> Result<Option<Message>, JobError> {
         let (round, stage) = (chunk.round, chunk.stage);
         let goes_on = |before: &Receiving| (before.round, before.stage) == (round, stage);
-        let assembly = match self.receiving.take() {
-            Some(before) if goes_on(&before) && chunk.offset > 0 => before.assembly,
-            _ => {
-                let stage = u8::try_from(stage).unwrap_or(u8::MAX);
-                let limit = plan.reply(stage).map_or(0, |step| step.largest);
-                Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
-            }
-        };
-        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
-        match pushed.map_err(|e| wrong(format!("chunk: {e}")))? {
+        let before = self.receiving.take();
+        let before = before.filter(|before| goes_on(before) && chunk.offset > 0);
+        let came = before.map(|before| before.assembly);
+        let reply = plan.reply(u8::try_from(stage).unwrap_or(u8::MAX));
+        let limit = reply.map_or(0, |step| step.largest);
+        let piece = (chunk.offset, chunk.total, chunk.data);
+        match Assembly::next(came, limit, piece).map_err(|e| wrong(format!("chunk: {e}")))? {
             Pushed::Part(assembly) => {
                 self.receiving = Some(Receiving {
                     round,

@@ -50,6 +50,24 @@ frames!(CoordinatorFrame, coordinator_frame:
     JobHeld(JobHeld),
 );
 
+impl From<blindsum_protocol::RoundKind> for RoundKind {
+    fn from(kind: blindsum_protocol::RoundKind) -> Self {
+        match kind {
+            blindsum_protocol::RoundKind::Sum => Self::Sum,
+            blindsum_protocol::RoundKind::KeySetup => Self::KeySetup,
+        }
+    }
+}
+
+impl From<RoundKind> for blindsum_protocol::RoundKind {
+    fn from(kind: RoundKind) -> Self {
+        match kind {
+            RoundKind::Sum => Self::Sum,
+            RoundKind::KeySetup => Self::KeySetup,
+        }
+    }
+}
+
 impl From<RoundParameters> for Numbers {
     fn from(chosen: RoundParameters) -> Self {
         let [neighbours, threshold, packing] = chosen.words();

@@ -26,7 +26,7 @@ type Place = (u64, u32);
 pub struct Session {
     link: LinkId,
     peer: Peer,
-    standing: Standing,
+    standing: Admission,
     /// A message that comes in several chunks, and the first of them, until there is room.
     begins: Option<(Place, Assembly, pb::Chunk)>,
     /// A message that is being put together.
@@ -36,7 +36,7 @@ pub struct Session {
 }
 
 /// How the party stands with the job.
-enum Standing {
+enum Admission {
     /// It has said nothing.
     Stranger,
     /// The job judges its Hello. What it says meanwhile waits.
@@ -76,7 +76,7 @@ impl Session {
         Self {
             link,
             peer,
-            standing: Standing::Stranger,
+            standing: Admission::Stranger,
             begins: None,
             message: None,
             answered: Default::default(),
@@ -90,7 +90,7 @@ impl Session {
 
     /// Whether the job knows of the connection.
     pub fn is_known(&self) -> bool {
-        !matches!(self.standing, Standing::Stranger)
+        !matches!(self.standing, Admission::Stranger)
     }
 
     /// The round and the stage of the message that is being received.
@@ -107,15 +107,15 @@ impl Session {
         let Some(Frame::Hello(hello)) = frame.frame else {
             return Err(bad_frame("the first frame must be a Hello"));
         };
-        self.standing = Standing::Asks(Vec::new());
+        self.standing = Admission::Asks(Vec::new());
         Ok(hello)
     }
 
     /// The job has let the party in. Gives the frames that came meanwhile, to be given to [`take`](Self::take) now.
     pub fn admit(&mut self) -> Vec<PartyFrame> {
-        match std::mem::replace(&mut self.standing, Standing::Admitted) {
-            Standing::Asks(waiting) => waiting,
-            Standing::Stranger | Standing::Admitted => Vec::new(),
+        match std::mem::replace(&mut self.standing, Admission::Admitted) {
+            Admission::Asks(waiting) => waiting,
+            Admission::Stranger | Admission::Admitted => Vec::new(),
         }
     }
 
@@ -126,19 +126,19 @@ impl Session {
     pub fn take(&mut self, gate: &Gate, frame: PartyFrame) -> Result<Heard, Refused> {
         let link = self.link;
         match &mut self.standing {
-            Standing::Stranger => {
+            Admission::Stranger => {
                 let (hello, peer) = (self.hello(frame)?, self.peer.clone());
                 Ok(Heard::Input(Input::Connected { link, peer, hello }))
             }
             // guard: nothing-piles-up-before-the-welcome
-            Standing::Asks(waiting) if waiting.len() >= MAX_WAITING => {
+            Admission::Asks(waiting) if waiting.len() >= MAX_WAITING => {
                 Err(bad_frame("it goes on without waiting for its Welcome"))
             }
-            Standing::Asks(waiting) => {
+            Admission::Asks(waiting) => {
                 waiting.push(frame);
                 Ok(Heard::Nothing)
             }
-            Standing::Admitted => match frame.frame {
+            Admission::Admitted => match frame.frame {
                 None => Err(bad_frame("a frame that is empty or unknown here")),
                 Some(Frame::Hello(_)) => Err(bad_frame("a second Hello")),
                 Some(Frame::Chunk(chunk)) => self.chunk(gate, chunk),
@@ -150,7 +150,7 @@ impl Session {
     /// [`Self::take`] for a program that has memory for every message.
     ///
     /// # Errors
-    /// As there.
+    /// A frame that no party may send. The error is the last message on the connection.
     pub fn hear(&mut self, gate: &Gate, frame: PartyFrame) -> Result<Option<Input>, Refused> {
         match self.take(gate, frame)? {
             Heard::Nothing | Heard::Part => Ok(None),

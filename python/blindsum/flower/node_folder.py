@@ -376,12 +376,7 @@ def _remove_old(place: Path, own: Path, owner: Mapping[str, Any]) -> bool:
 
 def _is_removed(folder: Path, owner: Mapping[str, Any]) -> bool:
     """Remove the folder of a job that is over; false where it is to be looked at again."""
-    try:
-        if not (_is_unused(folder) or _is_over(folder, owner)):
-            return True
-    except StoreError as error:
-        # It is no matter of this job, and stays as it is.
-        logger.warning("%s", error)
+    if not (_is_unused(folder) or _is_over(folder, owner)):
         return True
     with FileLock(folder / "lock") as lock:
         # Another process answers or begins there, or has removed it meanwhile.
@@ -431,7 +426,10 @@ def _end(place: Path, name: str) -> None:
 
 
 def _is_over(folder: Path, owner: Mapping[str, Any]) -> bool:
-    """Whether the job of a folder is over, as the first message of another one tells."""
+    """Whether the job of a folder is over, as the first message of another one tells.
+
+    A folder that cannot be read is no matter of that other job: it is warned of, and stays as it is.
+    """
     file, state = folder / "job", folder / "state"
     if not file.exists():
         return False
@@ -439,7 +437,8 @@ def _is_over(folder: Path, owner: Mapping[str, Any]) -> bool:
         job = json.loads(file.read_bytes())
         run, name, order = job["run"], job["name"], int(job["order"])
     except (ValueError, KeyError, TypeError) as error:
-        raise _unusable(file, f"is damaged ({error})") from None
+        logger.warning("%s", _unusable(file, f"is damaged ({error})"))
+        return False
     if run == owner["run"]:
         return bool(name == owner["name"] and order < owner["order"])
     latest = (state if state.exists() else file).stat().st_mtime

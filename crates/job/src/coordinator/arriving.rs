@@ -5,10 +5,10 @@ use std::sync::Arc;
 use blindsum_protocol::Tag;
 use tracing::info;
 
+use super::api::{Effect, LinkId, Peer};
+use super::connections::Connected;
 use super::ended::{Ended, Told};
-use super::face::{Effect, LinkId, Peer};
 use super::link::Link;
-use super::members::Member;
 use super::nonces::{send_fixed, will_not_open};
 use super::presence::ANOTHER_PROCESS;
 use super::running::Running;
@@ -63,12 +63,12 @@ impl Arrival {
             return Err(refusal);
         }
         let grace = state.context.grace();
-        let is_another = state.members.judge(hello, link, grace)?;
+        let is_another = state.connections.judge(hello, link, grace)?;
         // guard: another-process-gets-the-model
         if is_another {
             state.models.sealed.forget_process(name);
         }
-        if let Some(older) = state.members.get(name).map(|member| &member.link) {
+        if let Some(older) = state.connections.get(name).map(|member| &member.link) {
             let reason = match older.peer.certificate == link.peer.certificate {
                 _ if is_another => ANOTHER_PROCESS,
                 false => "its certificate was renewed: it has a new connection",
@@ -76,7 +76,7 @@ impl Arrival {
             };
             let last = pb::Refused::new(RefusalCode::RefusalReplaced, reason);
             older.cut(last);
-            state.members.settle(name, state.phase.running_mut());
+            state.connections.settle(name, state.phase.running_mut());
         }
         info!(job = %state.context.name, party = %name, address = %link.peer.address,
             key_exchange = link.peer.traffic.key_exchange(), program = %foreign(&hello.program), "party joined");
@@ -88,9 +88,9 @@ impl Arrival {
         let Self { name, hello } = self;
         (state.rounds).skip_to(&state.context.name, hello.last_round, MAX_SKIPPED);
         link.grant();
-        let member = Member::new(link, hello);
-        state.members.enter(name, member, state.context.now());
-        (state.members).watch_crowd(&state.context, state.calls.is_hosted);
+        let member = Connected::new(link, hello);
+        state.connections.enter(name, member, state.context.now());
+        (state.connections).watch_crowd(&state.context, state.calls.is_hosted);
         self.greet(state).await;
         // guard: who-was-asked-for-the-model-may-be-gone
         // What went over an older connection may be lost.
@@ -104,14 +104,14 @@ impl Arrival {
         if !self.resume_opening(state) {
             self.resume(state).await;
         }
-        let Some(member) = state.members.get(name) else {
+        let Some(member) = state.connections.get(name) else {
             return;
         };
         if state.phase.state() == JobState::Done {
             member.link.frame(state.job_done().into());
         }
         let is_called = state.calls.is_called(name);
-        if let Some(joining) = state.phase.joining_mut().filter(|_| is_called) {
+        if let Some(joining) = state.phase.offered_mut().filter(|_| is_called) {
             if hello.round != joining.number {
                 joining.forget(name);
             }
@@ -141,7 +141,7 @@ impl Arrival {
                 return;
             }
             Some((round, _, Some((reason, may_count)))) if round == hello.round => {
-                return state.members.tell_gone(round, name, &reason, may_count);
+                return state.connections.tell_gone(round, name, &reason, may_count);
             }
             Some((_, party, None)) => {
                 let reason =
@@ -156,15 +156,15 @@ impl Arrival {
         let running = state.phase.running().map(Running::number);
         if place.is_none() && running == Some(hello.round) {
             let reason = "the round began without this party: it was not known to be ready";
-            return state.members.tell_dropped(hello.round, name, reason);
+            return state.connections.tell_dropped(hello.round, name, reason);
         }
-        let joining = state.phase.joining().map(|joining| joining.number);
+        let joining = state.phase.offered().map(|joining| joining.number);
         if hello.round != 0
             && Some(hello.round) != joining
             // guard: results-for-those-that-come-back
             && !self.send_end(state)
         {
-            Ended::send_past(&state.context, &state.members, name, hello.round).await;
+            Ended::send_past(&state.context, &state.connections, name, hello.round).await;
         }
     }
 
@@ -172,7 +172,7 @@ impl Arrival {
     fn send_end(&self, state: &mut State) -> bool {
         let Self { name, hello } = self;
         let place = (hello.round, hello.answered);
-        let (context, members) = (&state.context, &mut state.members);
+        let (context, members) = (&state.context, &mut state.connections);
         let told = state.ended.send_end(context, members, name, place);
         if told == Some(Told::Out) {
             state.leave_failed(name);
@@ -183,7 +183,7 @@ impl Arrival {
     /// A party connects while nonces are opened; true where it needs no more words about a round.
     fn resume_opening(&self, state: &mut State) -> bool {
         let (name, round) = (&self.name, self.hello.round);
-        let Some(opening) = state.phase.opening_mut() else {
+        let Some(opening) = state.phase.fixed_mut() else {
             return false;
         };
         let is_now = opening.number == round;
@@ -196,7 +196,7 @@ impl Arrival {
             }
             (false, true) => {
                 let reason = "the roster was fixed without this party";
-                state.members.tell_dropped(round, name, reason);
+                state.connections.tell_dropped(round, name, reason);
             }
             (false, false) => return false,
         }
@@ -234,11 +234,11 @@ impl Arrival {
     /// A party that waits for a tag hears that the round with it began without the party.
     fn tell_begun_without(&self, state: &State, (round, tag): (u64, Option<Tag>), reason: &str) {
         let name = &self.name;
-        if let Some(member) = state.members.get(name) {
+        if let Some(member) = state.connections.get(name) {
             let offer = state.models.offer(round, tag);
             member.link.frame(offer.into());
         }
-        state.members.tell_dropped(round, name, reason);
+        state.connections.tell_dropped(round, name, reason);
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use blindsum_protocol::{KeyName, Tag};
 use tracing::warn;
 
-use super::bans::Out;
-use super::face::Choice;
+use super::api::Choice;
+use super::back_off::Out;
 use super::gathering::out_of_patience;
 use super::handling::Event;
 use super::offered::ReadyParty;
@@ -43,7 +43,7 @@ impl Coordinator {
         loop {
             let now = self.state.context.now();
             let (Some(joining), Some(call)) =
-                (self.state.phase.joining(), &mut self.state.calls.call)
+                (self.state.phase.offered(), &mut self.state.calls.call)
             else {
                 return Ok(());
             };
@@ -56,18 +56,20 @@ impl Coordinator {
                 return Err(Halt::Aborted(reason));
             }
             let (join_until, within) = (call.join_until, call.join_within);
-            let has_needed = self.state.members.has_needed(self.state.context.job());
+            let has_needed = self.state.connections.has_needed(self.state.context.job());
             if awaited.is_empty() && has_needed {
                 return Ok(());
             }
             if now >= join_until {
                 if !has_needed {
                     return Err(Halt::Aborted(
-                        self.state.members.lacks_needed(self.state.context.job()),
+                        self.state
+                            .connections
+                            .lacks_needed(self.state.context.job()),
                     ));
                 }
                 for name in awaited {
-                    let what = match self.state.members.has(&name) {
+                    let what = match self.state.connections.has(&name) {
                         true => "was not ready",
                         false => "did not come",
                     };
@@ -90,13 +92,13 @@ impl Coordinator {
 fn waits_until(state: &State, deadline: Time, grace: Duration) -> Result<Option<Time>, Halt> {
     let (context, now) = (&state.context, state.context.now());
     let (least, most) = (context.least_roster(), context.spec().parties as usize);
-    let Some(joining) = state.phase.joining() else {
+    let Some(joining) = state.phase.offered() else {
         return Ok(None);
     };
     // Where there are not enough without them, those that should sit out take part.
-    let sits_out = |name: &&Arc<str>| state.bans.sits_out(name).is_some();
+    let sits_out = |name: &&Arc<str>| state.back_off.sits_out(name).is_some();
     let out = joining.names().filter(sits_out).count();
-    let is_lossy = |name: &&Arc<str>| sits_out(name) && state.bans.why_out(name) == Out::Lossy;
+    let is_lossy = |name: &&Arc<str>| sits_out(name) && state.back_off.why_out(name) == Out::Lossy;
     let lossy = joining.names().filter(is_lossy).count();
     let all = joining.count();
     let ready = match now >= deadline {
@@ -106,39 +108,40 @@ fn waits_until(state: &State, deadline: Time, grace: Duration) -> Result<Option<
     // Nothing begins without the other servers and the root, which may have gone since the round was offered.
     let root = context.spec().root();
     let has_needed =
-        state.members.has_needed(context.job()) && root.is_none_or(|root| joining.has(root));
+        state.connections.has_needed(context.job()) && root.is_none_or(|root| joining.has(root));
     // A choice is one of all that are here.
     let is_full = ready >= most && context.settings().choice == Choice::First;
     if has_needed && (is_full || (ready >= least && now >= deadline)) {
         return Ok(None);
     }
     let refused = joining.refused().count();
-    if refused > 0 && state.members.len() - refused < least && now >= deadline {
+    if refused > 0 && state.connections.len() - refused < least && now >= deadline {
         let reasons = joining.refusals();
         return Err(Halt::Aborted(format!("refused by parties: {reasons}")));
     }
     if now >= state.patience {
         return Err(match ready < least || has_needed {
             true => out_of_patience(state, "ready", ready),
-            false => Halt::Ended(state.members.lacks_needed(context.job())),
+            false => Halt::Ended(state.connections.lacks_needed(context.job())),
         });
     }
     // Once parties have met, whoever is there is whom to wait for; somebody who has just
     // gone gets the time to come back, and after a restart everybody does.
     let settled = match state.rounds.done_here {
-        0 => state.members.changed() + COMING_BACK,
-        _ => state.members.changed() + grace,
+        0 => state.connections.changed() + COMING_BACK,
+        _ => state.connections.changed() + grace,
     };
     // Who waits for a model that nobody can seal who is ready cannot become ready, once everybody else is; but
     // for who has just refused one, whose word that it is ready without is on its way.
     let sealed = &state.models.sealed;
     let in_vain = |name: &str| sealed.waits_in_vain(name, joining.holders());
-    let away =
-        |name: &&Arc<str>| joining.is_open(name) && (state.bans.is_slow(name) || in_vain(name));
-    let away = state.members.names().filter(away).count();
+    let away = |name: &&Arc<str>| {
+        joining.is_open(name) && (state.back_off.conduct.is_slow(name) || in_vain(name))
+    };
+    let away = state.connections.names().filter(away).count();
     // Those with which rounds were lost are in where it takes them, and nobody else is here to be waited for.
     let enough = ready >= least || all - out + lossy >= least;
-    let everybody = enough && all + refused + away == state.members.len();
+    let everybody = enough && all + refused + away == state.connections.len();
     // guard: campaign-no-waiting-for-the-absent
     let complete = everybody && state.rounds.met;
     if has_needed && complete && now >= settled {
@@ -165,7 +168,7 @@ fn joining_event(state: &mut State, number: u64, event: Event) {
             frame: Frame::RoundRefused(refusal),
         } if refusal.round == number => {
             let reason = foreign(&refusal.reason);
-            if let Some(joining) = state.phase.joining_mut() {
+            if let Some(joining) = state.phase.offered_mut() {
                 // guard: a-refusal-is-one-line
                 if joining.refuses(&name, reason.clone()) {
                     warn!(job = %state.context.name, round = number, party = %name, %reason, "round refused");
@@ -201,11 +204,11 @@ fn becomes_ready(state: &mut State, name: Arc<str>, ready: pb::Ready) {
             _ => "it is ready for another tag than that of the round",
         };
         state.calls.without(&name, reason);
-        return state.members.tell_dropped(ready.round, &name, reason);
+        return state.connections.tell_dropped(ready.round, &name, reason);
     }
-    state.bans.is_ready(&name);
+    state.back_off.conduct.is_ready(&name);
     state.calls.ready(&name);
-    if let Some(joining) = state.phase.joining_mut() {
+    if let Some(joining) = state.phase.offered_mut() {
         joining.ready(ReadyParty {
             name,
             nonce,
@@ -213,6 +216,6 @@ fn becomes_ready(state: &mut State, name: Arc<str>, ready: pb::Ready) {
             lacks_model: ready.lacks_model,
         });
     }
-    (state.models.sealed).ask(&state.context, &state.members, state.phase.joining());
+    (state.models.sealed).ask(&state.context, &state.connections, state.phase.offered());
     state.context.news();
 }

@@ -6,7 +6,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use blindsum_crypto::roster::Member;
-use blindsum_protocol::{Round, RoundKind, Tag};
+use blindsum_protocol::{Round, Tag};
 use bytes::Bytes;
 
 use super::shared::Shared;
@@ -49,13 +49,9 @@ pub(super) fn complete_start(round: &Round, model: pb::ModelName, terms: Terms) 
             .map(|m| m.certificate.clone().into())
             .collect(),
         answers_taken: 0,
-        numbers: Some(round.numbers().into()),
+        numbers: Some(round.parameters().into()),
         terms: terms.told(round.job().spec()),
-        kind: match round.kind() {
-            RoundKind::Sum => pb::RoundKind::Sum,
-            RoundKind::KeySetup => pb::RoundKind::KeySetup,
-        }
-        .into(),
+        kind: pb::RoundKind::from(round.kind()).into(),
         tag: round.tag().map(|tag| tag.number),
         about: Tag::about_bytes(round.tag()),
     }
@@ -89,7 +85,7 @@ impl Beginnings {
         })
     }
 
-    /// The same for a roster that is fixed before the round begins.
+    /// The roster that is fixed before the round begins, for a connection, with the certificates that did not go over it yet.
     pub fn fixed(&mut self, complete: &pb::RosterFixed, shown: &mut Shown) -> Arc<Shared> {
         let fingerprints = complete.roster.iter().map(|member| &member.fingerprint);
         let named = fingerprints.zip(&complete.certificates);

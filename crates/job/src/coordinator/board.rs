@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::face::Gate;
+use super::api::Gate;
 use crate::machine::Time;
 use crate::report::JobStatus;
 use crate::totals::Totals;

@@ -1,7 +1,7 @@
 //! The round of a call, from the call to what its host is told of it.
 
+use super::api::Effect;
 use super::certificates::LIST_LOOK;
-use super::face::Effect;
 use super::{Coordinator, Halt};
 use crate::seconds;
 
@@ -26,7 +26,7 @@ impl Coordinator {
         let context = &self.state.context;
         let awaited = &context.board.status().waiting_for;
         let (id, now) = (call.id, context.now());
-        let lost = call.lost_at(now, &self.state.members, awaited);
+        let lost = call.lost_at(now, &self.state.connections, awaited);
         let reason = halt.as_ref().err().map_or("it has no result", Halt::reason);
         let end = self.state.calls.end(call, reason, lost);
         self.state.context.say(Effect::CallEnded { id, end });

@@ -8,9 +8,9 @@ use blindsum_encode::Reals;
 use blindsum_protocol::Tag;
 
 use super::Halt;
+use super::connections::Connections;
 use super::lost::Lost;
-use super::members::Members;
-use super::offered::Joining;
+use super::offered::Offered;
 use crate::calls::{Call, CallEnd, CallId, CallLost, CallSum};
 use crate::machine::Time;
 use crate::report::RoundReport;
@@ -280,7 +280,7 @@ impl UnderWay {
     /// lost.
     pub fn awaited(
         &mut self,
-        joining: &Joining,
+        joining: &Offered,
         now: Time,
         grace: Duration,
     ) -> (Vec<Arc<str>>, Option<Time>) {
@@ -311,7 +311,7 @@ impl UnderWay {
     pub fn lost_at(
         &self,
         now: Time,
-        members: &Members,
+        members: &Connections,
         awaited: &[String],
     ) -> BTreeMap<String, String> {
         let mut lost = self.lost();

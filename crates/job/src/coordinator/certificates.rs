@@ -7,9 +7,9 @@ use blindsum_crypto::calendar::{UnixSeconds, utc};
 use blindsum_crypto::certificate::CertificateError;
 use tracing::{error, info, warn};
 
+use super::api::Peer;
+use super::connections::Connections;
 use super::context::Context;
-use super::face::Peer;
-use super::members::Members;
 use super::times::OutOfTime;
 use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
@@ -21,7 +21,7 @@ pub(super) const LIST_LOOK: Duration = Duration::from_secs(2);
 const WARNED_AHEAD: UnixSeconds = 7 * 86_400;
 
 /// Whether parties can be certified, and what the operator must do about it.
-pub(super) struct Certificates {
+pub(super) struct CertificateWatch {
     /// What the operator must do soon; empty where that is nothing.
     warning: String,
     /// Whose certificates are not in their time, where no round begins because of that.
@@ -30,7 +30,7 @@ pub(super) struct Certificates {
     next_look: Time,
 }
 
-impl Certificates {
+impl CertificateWatch {
     /// Nothing was looked at yet.
     pub fn new(now: Time) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Certificates {
     }
 
     /// Compares the times of certificates with the clock, and tells the operator where that is news.
-    pub fn look_at_times(&mut self, context: &Context, members: &Members) {
+    pub fn look_at_times(&mut self, context: &Context, members: &Connections) {
         let (found, before) = (OutOfTime::find(context, members), &self.out_of_time);
         let is_news = match (&found, before) {
             (Some(found), Some(before)) => !found.is_like(before),

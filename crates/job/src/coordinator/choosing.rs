@@ -10,8 +10,8 @@ use std::sync::Arc;
 use rand_core::Rng;
 use tracing::info;
 
+use super::api::Choice;
 use super::context::Context;
-use super::face::Choice;
 use super::offered::ReadyParty;
 use crate::first_few;
 use crate::report::RoundReport;

@@ -7,10 +7,10 @@ use blindsum_encode::EncodeError;
 use blindsum_protocol::{Outcome, Outgoing, Round, RoundKind, Seat};
 use tracing::{info, warn};
 
+use super::connections::over;
 use super::counting::count_down;
 use super::faults::found_out;
 use super::finished::finish;
-use super::members::over;
 use super::phase::Phase;
 use super::state::State;
 use super::trouble::WAITS;
@@ -58,9 +58,9 @@ impl Coordinator {
         let state = &mut self.state;
         for member in round.roster().members() {
             state
-                .members
+                .connections
                 .settle(&member.name, state.phase.running_mut());
-            state.bans.kept(&member.name);
+            state.back_off.conduct.kept(&member.name);
         }
         found_out(state, round.number(), &finished.outcome.faults).await;
         count_down(&state.context, state.phase.running_mut(), &messages);
@@ -99,7 +99,7 @@ impl Coordinator {
         let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
         let addressed = addressed.collect();
         if let Phase::Running(running) = state.phase.take() {
-            let (context, members) = (&state.context, &state.members);
+            let (context, members) = (&state.context, &state.connections);
             (state.ended).tell_end(context, members, &running, ending, &addressed);
         }
         if round.kind() == RoundKind::Sum {
@@ -109,7 +109,7 @@ impl Coordinator {
                 .await;
         }
         state
-            .members
+            .connections
             .end_for_servers(round.number(), "it has a result", true);
         info!(job = %state.context.name, round = round.number(), survivors = report.survivors.len(),
             parties = report.parties.len(), model = state.models.current.version(),
@@ -165,24 +165,20 @@ pub(super) async fn abort(
     let number = report.number;
     log_aborted(state, number, reason);
     for name in report.parties.clone() {
-        state.members.settle(&name, state.phase.running_mut());
+        state.connections.settle(&name, state.phase.running_mut());
     }
     if let Phase::Running(running) = state.phase.take() {
-        state.bans.left(&running.gone());
+        state.back_off.conduct.left(&running.gone());
         report.wire = running.report.wire;
     }
     report.state = RoundState::Aborted;
     report.reason = reason.into();
     report.seconds = report.elapsed(state.context.unix_millis());
     state.calls.has_none(&report);
-    for (_, member) in state
-        .members
-        .iter()
-        .filter(|(name, _)| state.calls.is_called(name))
-    {
+    for (_, member) in state.invited() {
         member.link.frame(over(number, reason, false).into());
     }
-    state.members.end_for_servers(number, reason, false);
+    state.connections.end_for_servers(number, reason, false);
     state.publish(Some(report.clone()));
     state
         .context

@@ -8,8 +8,8 @@ use blindsum_protocol::{Job, JobSpec};
 use tracing::error;
 
 use super::Halt;
+use super::api::{Effect, Input, Parts, Settings};
 use super::board::Board;
-use super::face::{Effect, Input, Parts, Settings};
 use crate::StoreError;
 use crate::machine::{Hand, Time};
 use crate::store::{ShownFault, Store};

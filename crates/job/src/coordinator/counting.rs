@@ -3,13 +3,13 @@
 use blindsum_protocol::{Outgoing, Seat};
 
 use super::Halt;
-use super::certificates::Certificates;
+use super::certificates::CertificateWatch;
 use super::context::Context;
 use super::running::Running;
 use crate::totals::Cause;
 
 /// A round ends without a result.
-pub(super) fn count_abort(context: &Context, certificates: &Certificates, halt: &Halt) {
+pub(super) fn count_abort(context: &Context, certificates: &CertificateWatch, halt: &Halt) {
     let cause = match halt {
         Halt::Stop => Cause::Stopped,
         Halt::Aborted(_) if certificates.cannot_certify(context) => Cause::Certificates,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use blindsum_protocol::{Outgoing, PartyId, Seat};
 use tracing::warn;
 
+use super::api::{Content, Say};
+use super::connections::Connections;
 use super::context::Context;
-use super::face::{Content, Say};
-use super::members::Members;
 use super::running::Running;
 use super::shelf::Shelf;
 use crate::totals::LossCause;
@@ -16,7 +16,7 @@ use crate::totals::LossCause;
 /// A round under way, and the connections of those who are in it.
 pub(super) struct Delivery<'a> {
     pub context: &'a Context,
-    pub members: &'a mut Members,
+    pub members: &'a mut Connections,
     pub running: &'a mut Running,
 }
 

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{PartyId, RoundKind};
+use blindsum_protocol::PartyId;
 use tracing::warn;
 
 use super::Halt;
+use super::api::{Content, Say};
 use super::beginning::Beginnings;
+use super::connections::Connections;
 use super::context::Context;
-use super::face::{Content, Say};
-use super::members::Members;
 use super::owed::Owed;
-use super::running::{Running, Standing};
+use super::running::{AtEnd, Running};
 use crate::machine::Time;
 use crate::pb;
 use crate::report::RoundState;
@@ -125,7 +125,7 @@ impl Ended {
     pub fn tell_end(
         &mut self,
         context: &Context,
-        members: &Members,
+        members: &Connections,
         running: &Running,
         ending: Ending,
         addressed: &BTreeSet<PartyId>,
@@ -141,17 +141,17 @@ impl Ended {
         for (party, name) in (0..).map(PartyId).zip(running.names()) {
             let counts = ended.ending.survivors.contains_key(name);
             match running.standing(party) {
-                Standing::In(missed) if addressed.contains(&party) => {
+                AtEnd::In(missed) if addressed.contains(&party) => {
                     ended.keep(name, missed);
                     now.push(name);
                 }
-                Standing::In(_) => {
+                AtEnd::In(_) => {
                     let reason = "left out by the protocol".to_owned();
                     out.push((name.clone(), counts, reason));
                 }
                 // It wants to hear nothing.
-                Standing::Out => drop(ended.settle(name)),
-                Standing::Late { reason, missed } => {
+                AtEnd::Out => drop(ended.settle(name)),
+                AtEnd::Late { reason, missed } => {
                     let latest = missed.stages().map(|(_, latest)| latest);
                     // guard: lost-in-the-last-stage
                     match latest.and_then(|latest| latest.checked_add(1)) >= Some(stage) && counts {
@@ -180,7 +180,7 @@ impl Ended {
     fn tell_out(
         &mut self,
         context: &Context,
-        members: &Members,
+        members: &Connections,
         round: u64,
         (name, counts): (&str, bool),
         reason: &str,
@@ -205,7 +205,7 @@ impl Ended {
     pub fn send_end(
         &mut self,
         context: &Context,
-        members: &mut Members,
+        members: &mut Connections,
         name: &str,
         (round, answered): (u64, u32),
     ) -> Option<Told> {
@@ -217,10 +217,7 @@ impl Ended {
         let owed = ended.owed.get(name).filter(|_| answered < stage);
         let first = owed.and_then(Owed::stages).map(|(first, _)| first.into());
         // What a party was not told it need not be told now.
-        let kind = match ended.ending.start.kind() {
-            pb::RoundKind::KeySetup => RoundKind::KeySetup,
-            pb::RoundKind::Sum => RoundKind::Sum,
-        };
+        let kind = ended.ending.start.kind().into();
         let parties = ended.ending.start.roster.len();
         let plan = context.job().plan_of(kind, parties);
         if plan.tells_all(answered, first.unwrap_or(stage)) {
@@ -247,7 +244,7 @@ impl Ended {
     }
 
     /// How a round ended that is not the latest one, for a party that was in it.
-    pub async fn send_past(context: &Context, members: &Members, name: &str, round: u64) {
+    pub async fn send_past(context: &Context, members: &Connections, name: &str, round: u64) {
         let report = context
             .stored(move |store, job| store.round(job, round))
             .await;

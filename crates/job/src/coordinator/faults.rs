@@ -34,7 +34,7 @@ pub(super) async fn refuse_answer(
         }
     };
     // guard: campaign-liars-are-remembered
-    state.bans.lied(&name.into());
+    state.back_off.conduct.lied(&name.into());
     match fault.kind {
         FaultKind::Conflicting { .. } => {
             // The first answer counts; whoever has two of them is not to be talked to.
@@ -92,7 +92,7 @@ fn note_liars(state: &mut State, faults: &[Fault]) {
             state.phase.running(),
             fault.kind.proves_a_lie(),
         ) {
-            state.bans.lied(running.name(party));
+            state.back_off.conduct.lied(running.name(party));
         }
     }
 }
@@ -138,7 +138,7 @@ pub(super) async fn accuse(
     let what = foreign(&refusal.reason);
     running.add_fault(format!("{by} accuses {about}: {what}"));
     state.context.count(|totals| totals.accusations += 1);
-    if let Some(liar) = state.bans.accused(by, &about) {
+    if let Some(liar) = state.back_off.conduct.accused(by, &about) {
         warn!(job = %state.context.name, round = number, party = %liar,
             "shown to lie by what others say, or by what it says of others");
     }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use tracing::{info, warn};
 
 use super::Halt;
+use super::connections::Connections;
 use super::context::Context;
-use super::members::Members;
 use crate::chunks::{Assembly, Pushed};
 use crate::machine::Time;
 use crate::store::Store;
@@ -77,7 +77,7 @@ impl FirstModel {
     }
 
     /// The connected party that is asked for the first model next: the one that failed least often, the first by name.
-    pub fn next_giver(&self, members: &Members) -> Option<Arc<str>> {
+    pub fn next_giver(&self, members: &Connections) -> Option<Arc<str>> {
         let barred =
             // guard: nobody-is-asked-twice-over-a-connection
             |name: &Arc<str>| self.barred.contains(name) || self.asked_here.contains(name);
@@ -105,7 +105,7 @@ impl FirstModel {
     pub fn ask(
         &mut self,
         context: &Context,
-        members: &Members,
+        members: &Connections,
         name: Arc<str>,
         input_deadline: f64,
     ) {
@@ -163,19 +163,14 @@ impl FirstModel {
             return Ok(());
         }
         let expected = length(context);
-        let begun = match asked.assembly {
-            Some(assembly) => Ok(assembly),
-            None if chunk.total != expected => Err(format!(
-                "its model has {} bytes, one of dim = {} has {expected}",
-                chunk.total,
+        let (piece, total) = ((chunk.offset, chunk.total, chunk.data), chunk.total);
+        let pushed = match asked.assembly.is_none() && total != expected {
+            true => Err(format!(
+                "its model has {total} bytes, one of dim = {} has {expected}",
                 context.spec().dim
             )),
-            None => Assembly::begin(chunk.total, expected).map_err(|error| error.to_string()),
+            false => Assembly::next(asked.assembly, expected, piece).map_err(|e| e.to_string()),
         };
-        let pushed = begun.and_then(|assembly| {
-            let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
-            pushed.map_err(|error| error.to_string())
-        });
         match pushed {
             Ok(Pushed::Part(assembly)) => {
                 // guard: each-piece-of-a-first-model-has-a-time

@@ -8,13 +8,13 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_protocol::{Job, RoundParameters, nonce_commitment};
 
 use super::beginning::Beginnings;
-use super::lost::Lost;
-use super::members::Members;
+use super::connections::Connections;
+use super::lost::{Lost, LostBy};
 use crate::machine::Time;
 use crate::pb;
 
 /// A roster that is fixed.
-pub(crate) struct Opening {
+pub(crate) struct Fixed {
     pub number: u64,
     /// What its members are told, with the certificates of all.
     fixed: pb::RosterFixed,
@@ -32,7 +32,7 @@ struct Opener {
     lost: Option<Lost>,
 }
 
-impl Opening {
+impl Fixed {
     /// The members of this roster have commitments where others have nonces.
     pub fn new(
         number: u64,
@@ -89,7 +89,7 @@ impl Opening {
     /// The connection of a member was lost.
     pub fn lost(&mut self, name: &str, now: Time) {
         if let Some(member) = self.members.get_mut(name) {
-            member.lost.get_or_insert(Lost::since(now));
+            member.lost.get_or_insert(Lost::new(now, LostBy::Cut));
         }
     }
 
@@ -124,7 +124,7 @@ impl Opening {
     }
 
     /// Tells a member that the roster is fixed, now or once it is back.
-    pub fn send(&mut self, members: &mut Members, name: &str, now: Time) {
+    pub fn send(&mut self, members: &mut Connections, name: &str, now: Time) {
         let Some(member) = members.get_mut(name) else {
             return self.lost(name, now);
         };

@@ -19,17 +19,21 @@ impl Coordinator {
     /// date, or a clock is wrong, nobody can come, and patience does not run out.
     pub(super) async fn wait_for_parties(&mut self) -> Result<(), Halt> {
         let need = self.state.context.least_roster();
-        while self.state.members.len() < need
-            || !self.state.members.has_needed(self.state.context.job())
+        while self.state.connections.len() < need
+            || !self.state.connections.has_needed(self.state.context.job())
             || self.state.certificates.cannot_certify(&self.state.context)
         {
             if self.state.certificates.cannot_certify(&self.state.context) {
                 self.state.patience =
                     self.state.context.now() + self.state.context.settings().patience;
             } else if self.state.context.now() >= self.state.patience {
-                return Err(match self.state.members.len() < need {
-                    true => out_of_patience(&self.state, "connected", self.state.members.len()),
-                    false => Halt::Ended(self.state.members.lacks_needed(self.state.context.job())),
+                return Err(match self.state.connections.len() < need {
+                    true => out_of_patience(&self.state, "connected", self.state.connections.len()),
+                    false => Halt::Ended(
+                        self.state
+                            .connections
+                            .lacks_needed(self.state.context.job()),
+                    ),
                 });
             }
             let until = (self.state.patience).min(self.state.context.now() + LIST_LOOK);
@@ -49,7 +53,7 @@ impl Coordinator {
                 continue;
             }
             if !self.state.models.first.is_asked() {
-                let giver = self.state.models.first.next_giver(&self.state.members);
+                let giver = self.state.models.first.next_giver(&self.state.connections);
                 // Patience is for somebody to come. Who is here and was never asked is asked first.
                 let is_new = |name: &Arc<str>| !self.state.models.first.failed_before(name);
                 // guard: who-can-give-is-asked-beyond-patience
@@ -61,7 +65,7 @@ impl Coordinator {
                 if let Some(giver) = giver {
                     let time = self.state.operator.terms.input_deadline;
                     let first = &mut self.state.models.first;
-                    first.ask(&self.state.context, &self.state.members, giver, time);
+                    first.ask(&self.state.context, &self.state.connections, giver, time);
                 }
                 self.state.publish(None);
             }

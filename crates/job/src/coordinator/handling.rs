@@ -5,8 +5,8 @@ use std::sync::Arc;
 use blindsum_protocol::{Seat, ServerIndex, ServerRole};
 use bytes::Bytes;
 
+use super::api::{Hold, Input, LinkId};
 use super::arriving::Arrival;
-use super::face::{Hold, Input, LinkId};
 use super::servers::admit_server;
 use super::state::State;
 use crate::foreign;
@@ -53,18 +53,18 @@ impl State {
                 reason,
                 returns,
             } => {
-                match self.members.server_at(link) {
+                match self.connections.server_at(link) {
                     Some(role) => self.leave_server(role, &reason),
                     None => self.leave(link, &reason, returns),
                 }
                 None
             }
             Input::Frame { link, frame } => {
-                if let Some(role) = self.members.server_at(link) {
+                if let Some(role) = self.connections.server_at(link) {
                     self.server_frame(role, frame);
                     return None;
                 }
-                let name = self.members.name_at(link)?.clone();
+                let name = self.connections.name_at(link)?.clone();
                 self.frame(name, frame).await
             }
             Input::Answer {
@@ -151,7 +151,7 @@ impl State {
             }
             _ => {
                 let reason = "a frame that no server sends";
-                if let Some(server) = self.members.server(role) {
+                if let Some(server) = self.connections.server(role) {
                     let last = pb::Refused::new(RefusalCode::RefusalBadFrame, reason);
                     server.link.cut(last);
                 }
@@ -162,10 +162,10 @@ impl State {
 
     /// The place in the round under way of whoever is at the other end of a connection.
     fn seat_at(&self, link: LinkId) -> Option<Seat> {
-        if let Some(role) = self.members.server_at(link) {
+        if let Some(role) = self.connections.server_at(link) {
             return Some(role.into());
         }
-        let name = self.members.name_at(link)?;
+        let name = self.connections.name_at(link)?;
         Some(self.phase.running()?.id(name)?.into())
     }
 

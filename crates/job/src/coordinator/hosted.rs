@@ -2,8 +2,8 @@
 
 use tracing::{info, warn};
 
+use super::api::Effect;
 use super::calls::UnderWay;
-use super::face::Effect;
 use super::state::State;
 use crate::calls::{Call, CallError, CallId};
 use crate::report::JobState;
@@ -49,7 +49,7 @@ impl State {
             let bytes = model.to_bytes();
             self.models.set(model, bytes);
             // It may have been sent before with other values.
-            self.members.forget_model();
+            self.connections.forget_model();
         }
         let now = self.context.now();
         let join_within = call

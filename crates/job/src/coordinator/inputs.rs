@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use super::face::Input;
+use super::api::Input;
 use super::handling::Event;
 use super::state::State;
 use super::trouble::WAITS;
@@ -16,9 +16,9 @@ impl Coordinator {
     async fn next_input(&mut self, deadline: Option<Time>) -> Result<Option<Input>, Halt> {
         loop {
             let look = Some(self.state.heed_list());
-            let joining = self.state.phase.joining();
+            let joining = self.state.phase.offered();
             let sealed = &mut self.state.models.sealed;
-            let sealer = sealed.heed_sealer(&self.state.context, &self.state.members, joining);
+            let sealer = sealed.heed_sealer(&self.state.context, &self.state.connections, joining);
             let progress = self.state.publish_progress();
             let (drained, called) = (self.state.operator.drained_by(), self.state.calls.until());
             let times = [deadline, progress, look, sealer, drained, called];

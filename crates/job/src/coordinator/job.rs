@@ -2,7 +2,7 @@
 
 use tracing::{error, info, warn};
 
-use super::face::Effect;
+use super::api::Effect;
 use super::phase::{End, Phase};
 use super::state::State;
 use super::trouble::Trouble;
@@ -24,7 +24,7 @@ impl Coordinator {
         self.state.ended.close(&self.state.context).await;
         // Watchers see who has confirmed the latest result.
         self.state.publish(None);
-        for member in self.state.members.everybody() {
+        for member in self.state.connections.everybody() {
             let reason = "the coordinator is stopping; connect again when it is back";
             let last = pb::Refused::new(RefusalCode::RefusalStopping, reason);
             member.link.close(last);
@@ -167,7 +167,7 @@ async fn finish(state: &mut State) -> Result<(), Halt> {
         .await?;
     let end = JobState::Done;
     state.phase = Phase::Finished(End { state: end, reason });
-    state.members.tell_everybody(&state.job_done().into());
+    state.connections.tell_everybody(&state.job_done().into());
     state.publish(None);
     Ok(())
 }
@@ -187,7 +187,7 @@ async fn fail(state: &mut State, end: JobState, reason: String) {
     }
     state.phase = Phase::Finished(End { state: end, reason });
     let last = state.job_failed();
-    for member in state.members.dismiss() {
+    for member in state.connections.dismiss() {
         member.link.close(last.clone());
     }
     state.publish(None);
@@ -196,5 +196,5 @@ async fn fail(state: &mut State, end: JobState, reason: String) {
 /// Whether there are parties enough for a round without those with which the latest one was lost.
 fn has_enough_others(state: &mut State) -> bool {
     let enough = state.context.least_roster();
-    state.bans.has_enough_others(&state.members, enough)
+    state.back_off.has_enough_others(&state.connections, enough)
 }

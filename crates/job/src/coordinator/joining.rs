@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Fault, Round, RoundKind};
 use tracing::info;
 
-use super::offered::Joining;
+use super::offered::Offered;
 use super::phase::Phase;
 use super::selecting::{certify, choose_kind, openable, wanted};
 use super::{Coordinator, Halt};
@@ -15,19 +15,14 @@ impl Coordinator {
     /// Offers the next round and collects its roster.
     pub(super) async fn join(&mut self, report: &mut RoundReport) -> Result<Arc<Round>, Halt> {
         let number = report.number;
-        self.state.phase = Phase::Offered(Joining::new(number));
+        self.state.phase = Phase::Offered(Offered::new(number));
         self.state.models.sealed.round_offered();
         self.state.calls.offered(number);
-        for (_, member) in self
-            .state
-            .members
-            .iter()
-            .filter(|(name, _)| self.state.calls.is_called(name))
-        {
+        for (_, member) in self.state.invited() {
             let offer = self.state.models.offer(number, self.state.calls.tag());
             member.link.frame(offer.into());
         }
-        info!(job = %self.state.context.name, round = number, connected = self.state.members.len(), "round offered");
+        info!(job = %self.state.context.name, round = number, connected = self.state.connections.len(), "round offered");
         self.state.publish(Some(report.clone()));
         let collected = loop {
             let collected = match self.state.calls.is_hosted {
@@ -56,7 +51,7 @@ impl Coordinator {
                 round.map(|round| round.with_tag(self.state.calls.tag()))
             }
             RoundKind::Sum => {
-                let numbers = job.numbers_for(roster.len()).map_err(aborted)?;
+                let numbers = job.round_parameters_for(roster.len()).map_err(aborted)?;
                 let roster = match job.commits_nonces() {
                     true => self.open_nonces(number, roster, numbers).await?,
                     false => roster,

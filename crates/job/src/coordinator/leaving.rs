@@ -6,9 +6,9 @@ use std::sync::Arc;
 use blindsum_protocol::{Seat, ServerRole};
 use tracing::{info, warn};
 
+use super::api::LinkId;
 use super::departed::departure;
-use super::face::LinkId;
-use super::lost::{FAILED, Lost};
+use super::lost::{FAILED, Lost, LostBy};
 use super::state::State;
 use crate::foreign;
 use crate::machine::Time;
@@ -19,19 +19,19 @@ use crate::totals::LossCause;
 impl State {
     /// A connection has ended. `returns` says whether the party does not know that, and will come back.
     pub(super) fn leave(&mut self, link: LinkId, reason: &str, returns: bool) {
-        let Some(name) = self.members.name_at(link).cloned() else {
+        let Some(name) = self.connections.name_at(link).cloned() else {
             return;
         };
         let (name, now) = (&name, self.context.now());
         // Whoever has left the job by itself is in the log already.
-        if !self.members.departed.has(name) {
+        if !self.connections.departed.has(name) {
             info!(job = %self.context.name, party = %name, %reason, "party left");
         }
-        self.members.settle(name, self.phase.running_mut());
-        self.members.leave(link, now, returns);
+        self.connections.settle(name, self.phase.running_mut());
+        self.connections.leave(link, now, returns);
         self.phase.lost(name, now);
         self.forget_source(name);
-        if self.phase.joining().is_some() {
+        if self.phase.offered().is_some() {
             self.calls.left(name, now);
         }
         self.context.news();
@@ -40,7 +40,7 @@ impl State {
     /// Ends the connection of a party. It has gone at once: nothing that it says after this is heard, and nothing is
     /// queued for it, however slowly it reads.
     pub(super) fn expel(&mut self, name: &str, refusal: pb::Refused) {
-        let Some(member) = self.members.get(name) else {
+        let Some(member) = self.connections.get(name) else {
             return;
         };
         let (link, reason) = (member.link.id, refusal.reason.clone());
@@ -56,9 +56,9 @@ impl State {
 
     /// A party has gone, or has another connection: what it was asked for, or asked for, ended with the old one.
     pub(super) fn forget_source(&mut self, name: &Arc<str>) {
-        let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
+        let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
         if sealed.forget(name) {
-            sealed.ask(&self.context, &self.members, joining);
+            sealed.ask(&self.context, &self.connections, joining);
         }
         self.models.first.forget_giver(&self.context, name);
     }
@@ -66,13 +66,13 @@ impl State {
     /// A party of the call is left out of its round, and told so.
     pub(super) fn leave_out(&mut self, round: u64, name: &str, reason: &str) {
         self.calls.lost(name, reason.into());
-        self.members.tell_dropped(round, name, reason);
+        self.connections.tell_dropped(round, name, reason);
     }
 
     /// The round under way does not wait for a party any more.
     pub(super) fn give_up(&mut self, name: &str, lost: Lost) {
-        if self.phase.joining().is_some() {
-            let reason = self.members.departed.reason(name, lost.reason());
+        if self.phase.offered().is_some() {
+            let reason = self.connections.departed.reason(name, lost.reason());
             self.calls.gave_up(name, lost, reason);
         }
         self.phase.failed(name, lost);
@@ -80,7 +80,7 @@ impl State {
 
     /// A party leaves the job. It is no member from now on. If its update is out, the round decides what becomes of it.
     pub(super) fn departs(&mut self, name: &Arc<str>, leaving: &pb::Leaving) {
-        let Some(member) = self.members.get(name) else {
+        let Some(member) = self.connections.get(name) else {
             return;
         };
         let link = member.link.id;
@@ -94,12 +94,12 @@ impl State {
             }
             _ => warn!(job = %self.context.name, party = %name, %reason, "leaves the job"),
         }
-        self.members.departed.insert(name, reason.clone());
+        self.connections.departed.insert(name, reason.clone());
         self.leave(link, &reason, false);
         let now = self.context.now();
         let lost = match leaving.code() {
-            LeavingCode::LeavingFailed => Lost::broken(now),
-            _ => Lost::left(now),
+            LeavingCode::LeavingFailed => Lost::new(now, LostBy::Broken),
+            _ => Lost::new(now, LostBy::Left),
         };
         // guard: who-has-left-may-still-count
         self.give_up(name, lost);
@@ -111,21 +111,21 @@ impl State {
         let now = self.context.now();
         warn!(job = %self.context.name, party = %name, "failed: {FAILED}");
         self.context.count(|totals| totals.leases_expired += 1);
-        if let Some(member) = self.members.get(name) {
+        if let Some(member) = self.connections.get(name) {
             let link = member.link.id;
             let last = Refused::new(RefusalCode::RefusalTooSlow, FAILED);
             member.link.cut(last);
             self.leave(link, FAILED, true);
         }
-        self.give_up(name, Lost::failed(now));
+        self.give_up(name, Lost::new(now, LostBy::Failed));
     }
 
     /// Ends the connections of those whose certificate counts no more: they are in no round from now on, and get no
     /// further model. Whether there were any.
     pub(super) fn expel_unfit(&mut self) -> bool {
         self.certificates
-            .look_at_times(&self.context, &self.members);
-        let unfit = self.members.iter().filter_map(|(name, member)| {
+            .look_at_times(&self.context, &self.connections);
+        let unfit = self.connections.iter().filter_map(|(name, member)| {
             let is_in_round = self.phase.is_in_round(name);
             let peer = &member.link.peer;
             let refusal = self.certificates.unfit(&self.context, peer, is_in_round)?;
@@ -137,8 +137,8 @@ impl State {
             self.expel(name, refusal.clone());
             if refusal.code() == RefusalCode::RefusalCertificate {
                 // It has no other certificate to come back with while the round runs.
-                self.give_up(name, Lost::revoked(self.context.now()));
-                self.members
+                self.give_up(name, Lost::new(self.context.now(), LostBy::Revoked));
+                self.connections
                     .departed
                     .insert(name, "its certificate is revoked".into());
             }
@@ -167,13 +167,13 @@ impl State {
             reason => format!("the host reports that it has failed: {reason}"),
         };
         call.out.insert(name.clone(), reason.clone());
-        if let Some(joining) = self.phase.joining_mut() {
+        if let Some(joining) = self.phase.offered_mut() {
             joining.forget(name);
             let round = joining.number;
-            self.members.tell_dropped(round, name, &reason);
+            self.connections.tell_dropped(round, name, &reason);
         }
         let now = self.context.now();
-        self.give_up(name, Lost::reported(now));
+        self.give_up(name, Lost::new(now, LostBy::Reported));
     }
 
     /// Somebody loses its place in the round under way.
@@ -190,7 +190,7 @@ impl State {
             _ => warn!(job = %self.context.name, %role, %reason, "server left"),
         }
         let now = self.context.now();
-        self.members.leave_server(role, now);
+        self.connections.leave_server(role, now);
         if let Some(running) = self.phase.running_mut() {
             running.lost_seat(role.into(), now);
         }

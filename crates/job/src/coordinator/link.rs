@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::face::{Effect, Input, LinkId, Peer, Say};
+use super::api::{Effect, Input, LinkId, Peer, Say};
 use super::shared::Shared;
 use crate::machine::Hand;
 use crate::membership::Lease;

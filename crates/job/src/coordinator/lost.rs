@@ -19,12 +19,12 @@ const REVOKED: &str = "its certificate was revoked";
 #[derive(Clone, Copy)]
 pub(super) struct Lost {
     since: Time,
-    how: How,
+    how: LostBy,
 }
 
 /// How somebody was lost.
 #[derive(Clone, Copy)]
-enum How {
+pub(super) enum LostBy {
     /// Its connection has ended. It may connect again.
     Cut,
     /// Its lease has run out: it is not waited for any more.
@@ -42,79 +42,52 @@ enum How {
 }
 
 impl Lost {
-    pub fn since(since: Time) -> Self {
-        let how = How::Cut;
-        Self { since, how }
-    }
-
-    pub fn failed(since: Time) -> Self {
-        let how = How::Failed;
-        Self { since, how }
-    }
-
-    pub fn left(since: Time) -> Self {
-        let how = How::Left;
-        Self { since, how }
-    }
-
-    pub fn broken(since: Time) -> Self {
-        let how = How::Broken;
-        Self { since, how }
-    }
-
-    pub fn revoked(since: Time) -> Self {
-        let how = How::Revoked;
-        Self { since, how }
-    }
-
-    pub fn banned(since: Time) -> Self {
-        let how = How::Banned;
-        Self { since, how }
-    }
-
-    pub fn reported(since: Time) -> Self {
-        let how = How::Reported;
+    /// It is lost in this way from now on.
+    pub fn new(since: Time, how: LostBy) -> Self {
         Self { since, how }
     }
 
     /// Until when it is waited for.
     pub fn until(self, grace: Duration) -> Time {
         match self.how {
-            How::Cut => self.since + grace,
-            How::Failed | How::Left | How::Broken | How::Revoked | How::Banned | How::Reported => {
-                self.since
-            }
+            LostBy::Cut => self.since + grace,
+            LostBy::Failed
+            | LostBy::Left
+            | LostBy::Broken
+            | LostBy::Revoked
+            | LostBy::Banned
+            | LostBy::Reported => self.since,
         }
     }
 
     /// Whether another process of it may be on its way.
     pub fn may_return(self) -> bool {
-        matches!(self.how, How::Cut | How::Failed | How::Left)
+        matches!(self.how, LostBy::Cut | LostBy::Failed | LostBy::Left)
     }
 
     /// Why it is not waited for after that.
     pub fn reason(self) -> &'static str {
         match self.how {
-            How::Cut => "its connection was lost",
-            How::Failed => FAILED,
-            How::Left => "it has left the job",
-            How::Broken => "its program failed",
-            How::Revoked => REVOKED,
-            How::Banned => "an operator has banned it",
-            How::Reported => "the host reports that it has failed",
+            LostBy::Cut => "its connection was lost",
+            LostBy::Failed => FAILED,
+            LostBy::Left => "it has left the job",
+            LostBy::Broken => "its program failed",
+            LostBy::Revoked => REVOKED,
+            LostBy::Banned => "an operator has banned it",
+            LostBy::Reported => "the host reports that it has failed",
         }
     }
 
     /// By what the loss is counted.
     pub fn cause(self) -> LossCause {
         match self.how {
-            How::Cut => LossCause::Connection,
-            How::Failed => LossCause::Lease,
-            How::Left => LossCause::Left,
-            How::Broken => LossCause::Failed,
-            How::Revoked => LossCause::Revoked,
-            How::Banned => LossCause::Banned,
-            How::Reported => LossCause::Failed,
+            LostBy::Cut => LossCause::Connection,
+            LostBy::Failed => LossCause::Lease,
+            LostBy::Left => LossCause::Left,
+            LostBy::Broken => LossCause::Failed,
+            LostBy::Revoked => LossCause::Revoked,
+            LostBy::Banned => LossCause::Banned,
+            LostBy::Reported => LossCause::Failed,
         }
     }
 }

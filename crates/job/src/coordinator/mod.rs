@@ -3,18 +3,19 @@
 //! [`CoordinatorMachine`] is its interface: the program that drives it hands in what has come ([`Input`]) and carries out what
 //! it asks for ([`Effect`]). Behind it are three layers, and none knows those above it.
 //!
-//! * Objects that own their fields: `context` (job, clock, store), `members` (who is connected), `presence` (which process
-//!   speaks for a name), `certificates`, `bans` (who sits out), `rounds` (numbers and metric), `models`, with `first` and
-//!   `hidden`, `calls` of a host, `ended` (results that are still told), `released` (results that were opened), `operator`
+//! * Objects that own their fields: `context` (job, clock, store), `connections` (who is connected), `presence` (which process
+//!   speaks for a name), `certificates`, `back_off` (who sits out), `rounds` (numbers and metric), `models`, with `first` and
+//!   `sealed`, `calls` of a host, `ended` (results that are still told), `released` (results that were opened), `operator`
 //!   (orders), `trouble` (rounds without a result), and `phase`, in which `offered`, `fixed` and `running` are a round's steps.
 //! * `state` has all of these. `handling` gives each input to `arriving`, `servers`, `leaving`, `passing`, `ordering` or
 //!   `hosted`; `standing` and `status` say where the job stands. Nothing here waits for an input.
 //! * The course of a job, which waits: `job`, from the first round to the end of the job; `gathering`, `called`, `joining`
 //!   with `awaiting` and `selecting`, `opening` with `nonces`, `round` with `faults` and `talking`, and `concluding`.
 
+mod api;
 mod arriving;
 mod awaiting;
-mod bans;
+mod back_off;
 mod beginning;
 mod board;
 mod bounds;
@@ -25,19 +26,18 @@ mod choosing;
 mod collecting;
 mod concluding;
 mod conduct;
+mod connections;
 mod context;
 mod counting;
 mod delivery;
 mod departed;
 mod ended;
-mod face;
 mod faults;
 mod finished;
 mod first;
 mod fixed;
 mod gathering;
 mod handling;
-mod hidden;
 mod hosted;
 mod inputs;
 mod job;
@@ -45,7 +45,6 @@ mod joining;
 mod leaving;
 mod link;
 mod lost;
-mod members;
 mod models;
 mod nonces;
 mod offered;
@@ -61,6 +60,7 @@ mod released;
 mod round;
 mod rounds;
 mod running;
+mod sealed;
 mod selecting;
 mod servers;
 mod shared;
@@ -84,17 +84,17 @@ use crate::report::{JobState, JobStatus, RoundReport};
 use crate::totals::{Cause, Totals};
 pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
+pub use api::{
+    Choice, Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings,
+    Who,
+};
 pub use arriving::LONGEST_LOCATION;
 use board::Board;
 pub use board::Counted;
 use context::Context;
 pub use departed::departure;
-pub use face::{
-    Choice, Content, CurrentTimes, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings,
-    Who,
-};
 use operator::Operator;
-pub use operator::Standing;
+pub use operator::Ordered;
 use rounds::Rounds;
 pub use servers::KEY_SERVICE;
 pub use shared::Shared;
@@ -228,7 +228,7 @@ enum Halt {
     Stop,
     /// The round gave no result.
     Aborted(String),
-    /// Members have ended the round without having lied: the next round does without them, where enough others are there.
+    /// Connections have ended the round without having lied: the next round does without them, where enough others are there.
     Missed { whom: String, reason: String },
     /// The round gave no result because of something that will pass, as a server that was started again: no round counts
     /// as failed, and the job waits for whom or what is named.

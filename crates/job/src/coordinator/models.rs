@@ -4,7 +4,7 @@ use blindsum_protocol::Tag;
 use bytes::Bytes;
 
 use super::first::FirstModel;
-use super::hidden::SealedModel;
+use super::sealed::SealedModel;
 use crate::{Model, hex, pb};
 
 /// The current model of a job.

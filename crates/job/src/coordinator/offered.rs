@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A round that is offered.
-pub(crate) struct Joining {
+pub(crate) struct Offered {
     pub number: u64,
     /// Who is ready.
     ready: BTreeMap<Arc<str>, ReadyParty>,
@@ -25,7 +25,7 @@ pub(crate) struct ReadyParty {
     pub lacks_model: bool,
 }
 
-impl Joining {
+impl Offered {
     /// Nobody has answered yet.
     pub fn new(number: u64) -> Self {
         Self {

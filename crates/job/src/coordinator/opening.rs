@@ -9,7 +9,7 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_protocol::RoundParameters;
 use tracing::{info, warn};
 
-use super::fixed::Opening;
+use super::fixed::Fixed;
 use super::handling::Event;
 use super::nonces::{nonce_opened, send_fixed, too_late, will_not_open};
 use super::phase::Phase;
@@ -28,7 +28,7 @@ impl Coordinator {
     ) -> Result<CertifiedRoster, Halt> {
         // Parties have had the time to come: nobody waits for more of them, should this round come to nothing.
         self.state.rounds.met = true;
-        let opening = Opening::new(number, &roster, self.state.models.current.name(), numbers);
+        let opening = Fixed::new(number, &roster, self.state.models.current.name(), numbers);
         let names = opening.names();
         self.state.phase = Phase::Fixed(Box::new(opening));
         info!(job = %self.state.context.name, round = number, parties = names.len(), "roster fixed");
@@ -53,7 +53,7 @@ impl Coordinator {
         let deadline = self.state.context.now() + seconds(time);
         let grace = self.state.context.grace();
         loop {
-            let Some(opening) = self.state.phase.opening() else {
+            let Some(opening) = self.state.phase.fixed() else {
                 return Ok(());
             };
             if let Some((name, reason)) = opening.failed() {
@@ -73,7 +73,7 @@ impl Coordinator {
             let lost = lost.map(|(until, name, reason)| (until, name.clone(), reason));
             let until = match lost {
                 Some((until, name, reason)) if until <= now => {
-                    let reason = self.state.members.departed.reason(&name, reason);
+                    let reason = self.state.connections.departed.reason(&name, reason);
                     will_not_open(&mut self.state, &name, reason);
                     continue;
                 }

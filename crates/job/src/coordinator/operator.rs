@@ -34,7 +34,7 @@ pub(super) struct Operator {
 struct Drain {
     /// Until when the round under way may last.
     until: Time,
-    /// The same in seconds after the order.
+    /// How long the round under way may last after the order, in seconds.
     within: f64,
 }
 
@@ -124,14 +124,14 @@ impl Operator {
 }
 
 /// What operators have ordered of a job, as a store tells it.
-pub struct Standing {
+pub struct Ordered {
     /// The job's terms.
     pub terms: Terms,
     /// Why operators let no round begin, for people; empty if they do.
     pub held: String,
 }
 
-impl Standing {
+impl Ordered {
     /// Reads [`StoredJob::operator`](crate::store::StoredJob::operator).
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 use tracing::{info, warn};
 
 use super::Halt;
-use super::face::Effect;
-use super::lost::Lost;
+use super::api::Effect;
+use super::lost::{Lost, LostBy};
 use super::operator::View;
 use super::phase::Phase;
 use super::state::State;
@@ -64,7 +64,7 @@ impl State {
         self.operator = after;
         let held = self.operator.held();
         if held != before {
-            self.members.tell_held(&held);
+            self.connections.tell_held(&held);
         }
         if matches!(order.command, Command::Extend(_)) && is_early {
             self.rounds.count_anew();
@@ -74,7 +74,7 @@ impl State {
                 // A banned party has gone at once; the round under way does without it.
                 if let Some(refusal) = self.banned(party) {
                     self.expel(party, refusal);
-                    self.give_up(party, Lost::banned(self.context.now()));
+                    self.give_up(party, Lost::new(self.context.now(), LostBy::Banned));
                 }
             }
             Command::Resume {} if self.phase.state() == JobState::Failed => self.reopen().await?,
@@ -100,7 +100,7 @@ impl State {
 /// Whether a party of this name is here, or was lately.
 fn knows(state: &State, party: &str) -> bool {
     let latest = &state.context.board.status().round;
-    state.members.knows(party)
+    state.connections.knows(party)
         || latest
             .as_ref()
             .is_some_and(|round| round.parties.iter().any(|name| name == party))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::face::{Content, Say};
+use super::api::{Content, Say};
 use super::link::Link;
 use super::shelf::Shelf;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_protocol::InitialModel;
 use tracing::info;
 
-use super::face::Say;
+use super::api::Say;
 use super::state::State;
 use crate::pb::{self, party_frame::Frame};
 use crate::{model_len, sealed_len};
@@ -23,23 +23,23 @@ impl State {
             }
             Frame::ModelChunk(chunk) => self.model_sealed(name, chunk),
             Frame::ModelRefused(refused) => {
-                let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
+                let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
                 let version = refused.version;
-                sealed.refused(&self.context, &self.members, joining, name, version)
+                sealed.refused(&self.context, &self.connections, joining, name, version)
             }
             _ => Ok(()),
         };
         if let Err(reason) = taken {
             self.refuse(name, &reason);
-            let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
-            sealed.ask(&self.context, &self.members, joining);
+            let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
+            sealed.ask(&self.context, &self.connections, joining);
         }
     }
 
     /// Sends the current model, once a connection and version.
     pub(super) fn send_model(&mut self, name: &Arc<str>, version: u64) -> Result<(), String> {
         let current = &self.models.current;
-        let Some(member) = self.members.get_mut(name) else {
+        let Some(member) = self.connections.get_mut(name) else {
             return Ok(());
         };
         if version != current.version() || current.is_awaited() {
@@ -54,8 +54,8 @@ impl State {
         }
         member.model_sent = Some(version);
         if current.is_hidden() {
-            let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
-            sealed.want(&self.context, &self.members, joining, name);
+            let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
+            sealed.want(&self.context, &self.connections, joining, name);
             return Ok(());
         }
         let values = self.models.bytes.clone();
@@ -68,9 +68,9 @@ impl State {
     pub(super) fn model_sealed(&mut self, name: &str, chunk: pb::ModelChunk) -> Result<(), String> {
         let dim = self.models.current.name().dim;
         let limit = sealed_len(model_len(self.context.job(), dim));
-        let (sealed, joining) = (&mut self.models.sealed, self.phase.joining());
+        let (sealed, joining) = (&mut self.models.sealed, self.phase.offered());
         for name in sealed.piece(&self.context, limit, name, chunk)? {
-            sealed.want(&self.context, &self.members, joining, &name);
+            sealed.want(&self.context, &self.connections, joining, &name);
         }
         Ok(())
     }

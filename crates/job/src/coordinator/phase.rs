@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::calls::Calls;
-use super::fixed::Opening;
+use super::connections::Connections;
+use super::fixed::Fixed;
 use super::lost::Lost;
-use super::members::Members;
-use super::offered::Joining;
+use super::offered::Offered;
 use super::running::Running;
 use crate::machine::Time;
 use crate::report::{JobState, RoundReport};
@@ -16,9 +16,9 @@ pub(super) enum Phase {
     /// The job waits for parties, for a call, or for the end of a pause.
     Gathering,
     /// A round is offered.
-    Offered(Joining),
+    Offered(Offered),
     /// The roster is fixed, while its members open their nonces.
-    Fixed(Box<Opening>),
+    Fixed(Box<Fixed>),
     /// A round is under way.
     Running(Box<Running>),
     /// The job has ended, at least here.
@@ -52,14 +52,14 @@ impl Phase {
     }
 
     /// The round that is offered.
-    pub fn joining(&self) -> Option<&Joining> {
+    pub fn offered(&self) -> Option<&Offered> {
         match self {
             Self::Offered(joining) => Some(joining),
             _ => None,
         }
     }
 
-    pub fn joining_mut(&mut self) -> Option<&mut Joining> {
+    pub fn offered_mut(&mut self) -> Option<&mut Offered> {
         match self {
             Self::Offered(joining) => Some(joining),
             _ => None,
@@ -67,14 +67,14 @@ impl Phase {
     }
 
     /// The roster that is fixed.
-    pub fn opening(&self) -> Option<&Opening> {
+    pub fn fixed(&self) -> Option<&Fixed> {
         match self {
             Self::Fixed(opening) => Some(opening),
             _ => None,
         }
     }
 
-    pub fn opening_mut(&mut self) -> Option<&mut Opening> {
+    pub fn fixed_mut(&mut self) -> Option<&mut Fixed> {
         match self {
             Self::Fixed(opening) => Some(opening),
             _ => None,
@@ -117,12 +117,12 @@ impl Phase {
 
     /// Who is ready for the round that is offered.
     pub fn ready(&self) -> Vec<String> {
-        let ready = self.joining().into_iter().flat_map(Joining::names);
+        let ready = self.offered().into_iter().flat_map(Offered::names);
         ready.map(|name| name.to_string()).collect()
     }
 
     /// Who is waited for.
-    pub fn waiting_for(&self, members: &Members, calls: &Calls) -> Vec<String> {
+    pub fn waiting_for(&self, members: &Connections, calls: &Calls) -> Vec<String> {
         let named = |name: &Arc<str>| name.to_string();
         match self {
             Self::Gathering | Self::Finished(_) => Vec::new(),

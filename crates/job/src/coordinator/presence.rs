@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rand_core::Rng;
 
-use super::face::LinkId;
+use super::api::LinkId;
 use super::link::Link;
 use crate::machine::Time;
 use crate::pb::{self, RefusalCode};
@@ -29,10 +29,10 @@ pub(super) const ANOTHER_PROCESS: &str =
 
 /// The latest process that was let in, by name: as many as the CA has named.
 #[derive(Default)]
-pub(super) struct Presence(BTreeMap<Arc<str>, Seat>);
+pub(super) struct Presence(BTreeMap<Arc<str>, LatestProcess>);
 
 /// The process that was let in last under a name.
-struct Seat {
+struct LatestProcess {
     /// Its id; empty if it has none.
     process: Vec<u8>,
     /// Its latest connection.
@@ -91,7 +91,7 @@ impl Presence {
         }?;
         let before = self.0.get(name);
         let is_another = before.is_some_and(|seat| seat.process != hello.process);
-        let seat = Seat {
+        let seat = LatestProcess {
             process: hello.process.clone(),
             connection: hello.connection,
             replaced: self
@@ -105,7 +105,7 @@ impl Presence {
     }
 }
 
-impl Seat {
+impl LatestProcess {
     /// The earlier processes, with the one that leaves the seat now.
     fn left_to(mut self, next: &pb::Hello) -> VecDeque<Vec<u8>> {
         if !self.process.is_empty() && self.process != next.process {

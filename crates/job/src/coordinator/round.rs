@@ -6,12 +6,12 @@ use std::sync::Arc;
 use blindsum_protocol::{Closed, Excuse, Message, Receipt, Round, RoundKind, Seat, Server};
 use tracing::{debug, info};
 
+use super::api::Gate;
 use super::collecting::Collecting;
 use super::concluding::{abort, why_aborted};
 use super::context::Context;
 use super::counting::{count_abort, count_down};
 use super::departed::{refusal_cause, refused_because};
-use super::face::Gate;
 use super::faults::{accuse, ended_by, found_out, refuse_answer};
 use super::handling::Event;
 use super::phase::Phase;
@@ -35,8 +35,8 @@ impl Coordinator {
             .begin(&self.state.context, version)
             .await?;
         // guard: sentences-in-rounds-begun-here
-        self.state.bans.begin();
-        self.state.members.forget_lost();
+        self.state.back_off.conduct.begin();
+        self.state.connections.forget_lost();
         let number = report.number;
         let result = match self.join(&mut report).await {
             Ok(round) => {
@@ -62,8 +62,10 @@ impl Coordinator {
                     self.state.phase.running(),
                     self.state.context.job().needs_everybody(),
                 );
-                let bans = &mut self.state.bans;
-                self.state.trouble.lost_with(running, bans, needs_all, halt)
+                let back_off = &mut self.state.back_off;
+                self.state
+                    .trouble
+                    .lost_with(running, back_off, needs_all, halt)
             }),
         };
         let result = match result.map_err(|halt| self.state.opened.explain(halt)) {
@@ -83,7 +85,7 @@ impl Coordinator {
                 Err(halt)
             }
         };
-        self.state.bans.store(&self.state.context).await;
+        self.state.back_off.store(&self.state.context).await;
         result
     }
 
@@ -214,10 +216,13 @@ fn start_round(state: &mut State, round: Arc<Round>, mut report: RoundReport) {
     let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
     state.trouble.begun();
     if round.kind() == RoundKind::Sum {
-        state.bans.take_part(names.iter().cloned());
+        state
+            .back_off
+            .conduct
+            .took_part(&names.iter().cloned().collect());
     }
     for name in &names {
-        state.members.settle(name, None);
+        state.connections.settle(name, None);
     }
     let running = Running::new(
         round.clone(),
@@ -388,7 +393,7 @@ fn why_lost(state: &State, seat: Seat, reason: &str) -> String {
         (Seat::Party(party), Some(running)) => {
             let name = running.name(party);
             let reported = state.calls.why_out(name);
-            reported.unwrap_or_else(|| state.members.departed.reason(name, reason))
+            reported.unwrap_or_else(|| state.connections.departed.reason(name, reason))
         }
         _ => reason.into(),
     }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use blindsum_protocol::{Outgoing, PartyId, Round, Seat, ServerRole, Waiting};
 
+use super::api::Who;
 use super::beginning::{Beginnings, Shown, complete_start};
-use super::face::Who;
 use super::finished::Finished;
-use super::lost::Lost;
+use super::lost::{Lost, LostBy};
 use super::owed::Owed;
 use super::places::{Gone, Place, RoundServers};
 use super::shared::Shared;
@@ -47,7 +47,7 @@ pub(crate) struct Running {
 }
 
 /// How a party stands at the end of a round.
-pub(super) enum Standing<'a> {
+pub(super) enum AtEnd<'a> {
     /// It has answered all it was asked. Where it was asked nothing it may have missed messages.
     In(&'a Owed),
     /// It was told that the round goes on without it.
@@ -261,16 +261,16 @@ impl Running {
     }
 
     /// How a party stands at the end.
-    pub fn standing(&self, party: PartyId) -> Standing<'_> {
+    pub fn standing(&self, party: PartyId) -> AtEnd<'_> {
         let Some(place) = self.places.get(party.rank()) else {
-            return Standing::Out;
+            return AtEnd::Out;
         };
         match &place.gone {
-            None => Standing::In(&place.owed),
-            Some(Gone { told: true, .. }) => Standing::Out,
+            None => AtEnd::In(&place.owed),
+            Some(Gone { told: true, .. }) => AtEnd::Out,
             Some(Gone { reason, .. }) => {
                 let missed = &place.owed;
-                Standing::Late { reason, missed }
+                AtEnd::Late { reason, missed }
             }
         }
     }
@@ -337,7 +337,7 @@ impl Running {
     /// A connection was lost.
     pub fn lost_seat(&mut self, seat: Seat, now: Time) {
         if let Some(place) = self.place_mut(seat) {
-            place.lost.get_or_insert(Lost::since(now));
+            place.lost.get_or_insert(Lost::new(now, LostBy::Cut));
         }
     }
 

@@ -17,15 +17,17 @@ pub(super) fn wanted(state: &mut State, number: u64, offered: Phase) -> Vec<Read
         return Vec::new();
     };
     let version = state.models.current.version();
-    let members = state.members.iter();
+    let members = state.connections.iter();
     let late = members.filter(|(name, _)| joining.is_open(name) && state.calls.is_called(name));
     for (name, member) in late {
-        (state.bans).was_late(name, member.model_sent == Some(version));
+        (state.back_off.conduct).was_late(name, member.model_sent == Some(version));
     }
     let (least, is_hosted) = (state.context.least_roster(), state.calls.is_hosted);
-    let (wanted, out) = state.bans.choose(joining.into_ready(), least, is_hosted);
+    let (wanted, out) = state
+        .back_off
+        .choose(joining.into_ready(), least, is_hosted);
     for party in out {
-        let reason = state.bans.sits_out(&party.name);
+        let reason = state.back_off.sits_out(&party.name);
         state.leave_out(number, &party.name, &reason.unwrap_or_default());
     }
     wanted
@@ -90,7 +92,7 @@ pub(super) fn certify(
         .into_iter()
         .chain(others)
         .filter_map(|ReadyParty { name, nonce, .. }| {
-            let member = state.members.get(&name)?;
+            let member = state.connections.get(&name)?;
             let place = state.context.job().place_of(&name, &member.location);
             let member = Member {
                 name: name.to_string(),
@@ -130,7 +132,7 @@ pub(super) fn certify(
         if let RosterError::Certificate { error, .. } = &error
             && error.is_of_time()
         {
-            (state.certificates).look_at_times(&state.context, &state.members);
+            (state.certificates).look_at_times(&state.context, &state.connections);
         }
         warn!(job = %state.context.name, round, party = %culprit, %error, "left out of the roster");
         state.leave_out(round, &culprit, &error.to_string());

@@ -4,10 +4,10 @@
 use blindsum_protocol::ServerRole;
 use tracing::info;
 
+use super::api::{Effect, LinkId, Peer};
 use super::arriving::check_hello;
-use super::face::{Effect, LinkId, Peer};
+use super::connections::{Connected, over};
 use super::link::Link;
-use super::members::{Member, over};
 use super::state::State;
 use crate::MAX_AHEAD;
 use crate::pb::{self, RefusalCode};
@@ -62,8 +62,8 @@ pub(super) fn admit_server(
     (state.rounds).skip_to(&state.context.name, hello.last_round, MAX_AHEAD);
     state.context.say(Effect::Admit(id));
     link.frame(welcome.into());
-    let (server, now) = (Member::new(link, hello), state.context.now());
-    if let Some(older) = state.members.enter_server(role, server, now) {
+    let (server, now) = (Connected::new(link, hello), state.context.now());
+    if let Some(older) = state.connections.enter_server(role, server, now) {
         let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_SERVER);
         older.link.cut(last);
     }
@@ -72,10 +72,10 @@ pub(super) fn admit_server(
     // guard: what-a-server-said-goes-with-its-process
     state.opened.begins_anew(role);
     if let Some(counted) = state.opened.last_counted() {
-        (state.members).tell_server(role, over(counted, "it has a result", true).into());
+        (state.connections).tell_server(role, over(counted, "it has a result", true).into());
     }
     if state.phase.state() == JobState::Done {
-        state.members.tell_server(role, state.job_done().into());
+        state.connections.tell_server(role, state.job_done().into());
     }
 }
 
@@ -108,6 +108,6 @@ fn resume_server(state: &mut State, role: ServerRole, hello: &pb::Hello) {
         state.drop_seat(role.into(), LossCause::Restarted, reason);
     }
     if hello.round != 0 {
-        (state.members).tell_server(role, over(hello.round, "it is over", false).into());
+        (state.connections).tell_server(role, over(hello.round, "it is over", false).into());
     }
 }

@@ -46,7 +46,7 @@ impl State {
 
     /// A party that was let into a failed job to hear the latest result has heard it.
     pub(super) fn leave_failed(&self, name: &str) {
-        let member = self.members.get(name);
+        let member = self.connections.get(name);
         if let Some(member) = member.filter(|_| self.phase.state().has_broken_off()) {
             member.link.close(self.job_failed());
         }
@@ -83,7 +83,7 @@ impl State {
         let Some(until) = self.operator.drained_by() else {
             return false;
         };
-        let is_here = |name: &String| self.members.has(name.as_str());
+        let is_here = |name: &String| self.connections.has(name.as_str());
         let waits = self.phase.running().is_some() || self.ended.unconfirmed().iter().any(is_here);
         !waits || until <= self.context.now()
     }

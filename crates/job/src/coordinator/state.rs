@@ -1,13 +1,15 @@
 //! What a coordinator knows of its job. Inputs change it; it waits for none.
 
-use super::bans::Bans;
+use std::sync::Arc;
+
+use super::back_off::BackOff;
 use super::bounds::Bounds;
 use super::calls::Calls;
-use super::certificates::Certificates;
+use super::certificates::CertificateWatch;
+use super::connections::{Connected, Connections};
 use super::context::Context;
 use super::delivery::Delivery;
 use super::ended::Ended;
-use super::members::Members;
 use super::models::Models;
 use super::operator::Operator;
 use super::phase::Phase;
@@ -21,7 +23,7 @@ use crate::store::StoredJob;
 pub(super) struct State {
     pub context: Context,
     pub models: Models,
-    pub members: Members,
+    pub connections: Connections,
     pub phase: Phase,
     /// The latest rounds that count, for parties that have not heard their end.
     pub ended: Ended,
@@ -29,14 +31,14 @@ pub(super) struct State {
     /// What operators have ordered.
     pub operator: Operator,
     pub calls: Calls,
-    pub bans: Bans,
+    pub back_off: BackOff,
     /// The rounds without a result since the latest one with one.
     pub trouble: Trouble,
     /// Which results were opened, where servers compute together.
     pub opened: Opened,
     /// When the job gives up, unless a round begins.
     pub patience: Time,
-    pub certificates: Certificates,
+    pub certificates: CertificateWatch,
     pub bounds: Bounds,
 }
 
@@ -46,26 +48,32 @@ impl State {
         let now = context.now();
         Self {
             opened: Opened::stored(&context.parts, &stored),
-            bans: Bans::stored(&context.parts, &stored.conduct),
+            back_off: BackOff::stored(&context.parts, &stored.conduct),
             calls: Calls::new(context.parts.hosted),
             trouble: Trouble::default(),
             models: Models::stored(stored.model, stored.model_from),
-            members: Members::new(now),
+            connections: Connections::new(now),
             phase: Phase::Gathering,
             // guard: campaign-results-are-kept, stored-results-are-told
             ended: Ended::stored(stored.ending),
             rounds,
             operator,
             patience: now,
-            certificates: Certificates::new(now),
+            certificates: CertificateWatch::new(now),
             bounds: Bounds::default(),
             context,
         }
     }
 
+    /// The connected parties that the round is for, where a host has called some.
+    pub fn invited(&self) -> impl Iterator<Item = (&Arc<str>, &Connected)> {
+        let members = self.connections.iter();
+        members.filter(|(name, _)| self.calls.is_called(name))
+    }
+
     /// The round under way, and the connections of those who are in it.
     pub(super) fn delivery(&mut self) -> Option<Delivery<'_>> {
-        let (context, members) = (&self.context, &mut self.members);
+        let (context, members) = (&self.context, &mut self.connections);
         let running = self.phase.running_mut()?;
         Some(Delivery {
             context,

@@ -26,7 +26,7 @@ impl State {
         if lacks_only_needed(self) && warning != before.warning {
             warn!(job = %self.context.name, "{warning}");
         }
-        let waiting_for = self.phase.waiting_for(&self.members, &self.calls);
+        let waiting_for = self.phase.waiting_for(&self.connections, &self.calls);
         self.context.board.set_status(JobStatus {
             job: before.job.clone(),
             state: self.phase.state(),
@@ -38,15 +38,19 @@ impl State {
             model_hash: hex(self.models.current.hash()),
             model_from: self.models.first.from.clone(),
             best: self.rounds.best.clone(),
-            connected: self.members.names().map(|name| name.to_string()).collect(),
-            key_exchange: self.members.key_exchange(),
+            connected: self
+                .connections
+                .names()
+                .map(|name| name.to_string())
+                .collect(),
+            key_exchange: self.connections.key_exchange(),
             waiting_for,
             min_parties: before.min_parties,
             warning,
             blocked: blocked(self),
             unconfirmed: self.ended.unconfirmed(),
-            lost: self.members.lost(),
-            left: self.members.departed.reasons(),
+            lost: self.connections.lost(),
+            left: self.connections.departed.reasons(),
             round: latest.or_else(|| before.round.clone()),
             held: self.operator.held(),
             ready: self.phase.ready(),
@@ -58,7 +62,8 @@ impl State {
 /// What the operator must know: of whom no round begins without, for whom the job waits, of the revocation list, of
 /// bounds that fall.
 fn warned(state: &State) -> String {
-    let lacks = lacks_only_needed(state).then(|| state.members.lacks_needed(state.context.job()));
+    let lacks =
+        lacks_only_needed(state).then(|| state.connections.lacks_needed(state.context.job()));
     let (first, blocked) = (first_warning(state), blocked(state));
     let others = [
         first.as_str(),
@@ -75,8 +80,8 @@ fn warned(state: &State) -> String {
 /// For whom or what the job waits after a round without a result; empty where rounds go on, operators hold them, or the
 /// job has ended.
 fn blocked(state: &State) -> String {
-    let enough = state.members.len() >= state.context.least_roster();
-    let is_offered = state.phase.joining().is_some() && enough;
+    let enough = state.connections.len() >= state.context.least_roster();
+    let is_offered = state.phase.offered().is_some() && enough;
     match state.phase.state() == JobState::Running
         && state.operator.held().is_empty()
         && !is_offered
@@ -88,7 +93,7 @@ fn blocked(state: &State) -> String {
 
 /// What the job waits for before round 1; empty where it does not wait for the first model.
 fn first_warning(state: &State) -> String {
-    let enough = state.members.len() >= state.context.least_roster();
+    let enough = state.connections.len() >= state.context.least_roster();
     match state.models.current.is_awaited() && state.phase.state() == JobState::Running && enough {
         true => state.models.first.warning(),
         false => String::new(),
@@ -97,8 +102,8 @@ fn first_warning(state: &State) -> String {
 
 /// Whether there are enough parties for a round, and servers or the root are missing.
 fn lacks_only_needed(state: &State) -> bool {
-    let enough = state.members.len() >= state.context.least_roster();
+    let enough = state.connections.len() >= state.context.least_roster();
     enough
-        && !state.members.has_needed(state.context.job())
+        && !state.connections.has_needed(state.context.job())
         && state.phase.state() == JobState::Running
 }

@@ -4,9 +4,9 @@ use blindsum_protocol::{Message, Server, ServerIndex};
 use bytes::Bytes;
 
 use super::Halt;
+use super::api::Effect;
 use super::collecting::Collecting;
 use super::context::Context;
-use super::face::Effect;
 use super::faults::ended_by;
 use super::state::State;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use blindsum_crypto::calendar::utc;
 use blindsum_crypto::certificate::{CertificateError, UnixSeconds, check_time};
 
+use super::connections::Connections;
 use super::context::Context;
-use super::members::Members;
 use crate::first_few;
 
 /// Whose certificates are not in their time, so that no round begins.
@@ -27,7 +27,7 @@ enum Whose {
 
 impl OutOfTime {
     /// Compares the times of certificates with the clock.
-    pub fn find(context: &Context, members: &Members) -> Option<Self> {
+    pub fn find(context: &Context, members: &Connections) -> Option<Self> {
         let now = context.unix_seconds();
         if let Some(own) = &context.parts.own
             && let Err(error) = check_time(own(), now)

@@ -12,7 +12,7 @@ use std::time::Duration;
 use blindsum_crypto::calendar::utc;
 
 use super::Halt;
-use super::bans::Bans;
+use super::back_off::{BackOff, Out};
 use super::running::Running;
 
 /// The target of log lines for whom a job waits, and of rounds without a result. A program that tells this itself leaves
@@ -76,7 +76,7 @@ impl Trouble {
     pub fn lost_with(
         &mut self,
         running: Option<&Running>,
-        bans: &mut Bans,
+        back_off: &mut BackOff,
         needs_all: bool,
         halt: Halt,
     ) -> Halt {
@@ -84,7 +84,10 @@ impl Trouble {
             return halt;
         };
         let number = running.number();
-        let is_to_blame = |name: &str| needs_all || !(bans.has_accused(name) || bans.is_liar(name));
+        let is_to_blame = |name: &str| {
+            needs_all
+                || !(back_off.conduct.has_accused(name) || back_off.why_out(name) == Out::Liar)
+        };
         let losses: Vec<Loss> = running
             .losses()
             .filter(|(name, _)| is_to_blame(name))
@@ -100,9 +103,9 @@ impl Trouble {
         for loss in &losses {
             if loss.gave_no_update {
                 // guard: who-gives-no-update-again-and-again-sits-out
-                bans.gave_no_update(&loss.name);
+                back_off.conduct.gave_no_update(&loss.name);
             } else {
-                bans.lost(&loss.name);
+                back_off.conduct.lost(&loss.name);
                 self.lost.insert(loss.name.clone());
             }
         }
@@ -122,7 +125,7 @@ impl Trouble {
         let whom = format!(
             "waiting for other parties than those lost in round {number}, or for these again: {lost}"
         );
-        match losses.iter().any(|loss| bans.sits_out_next(&loss.name)) {
+        match losses.iter().any(|loss| back_off.sits_out_next(&loss.name)) {
             true => Halt::Missed { whom, reason },
             false => Halt::Waits { whom, reason },
         }

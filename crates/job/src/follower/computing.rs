@@ -1,6 +1,6 @@
 //! What parties give a server directly, and what servers that compute together say to each other.
 
-use blindsum_protocol::{Fault, Message, ServerIndex};
+use blindsum_protocol::{Fault, ServerIndex};
 use bytes::Bytes;
 use tracing::debug;
 
@@ -81,12 +81,6 @@ impl Server {
         };
         self.hand.say(Effect::Uploaded(id, said));
         Ok(())
-    }
-
-    pub(super) fn send_letters(&self, round: u64, letters: Vec<(ServerIndex, Message)>) {
-        for (to, letter) in letters {
-            self.hand.say(Effect::Letter { to, round, letter });
-        }
     }
 
     /// What another server says. Letters of rounds that are over here mean nothing.

@@ -5,16 +5,17 @@
 //! a coordinator says. It must not forget the number of the latest round in which it took part: after a restart it
 //! never comes back to that round.
 
+mod api;
 mod computing;
-mod face;
 mod released;
 mod rounds;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::UnixSeconds;
-use blindsum_protocol::{Follower, JobMemory, Round};
+use blindsum_protocol::{Follower, JobMemory, Message, Round, ServerIndex};
 use bytes::Bytes;
 use tracing::{debug, error, info, warn};
 
@@ -23,13 +24,13 @@ use crate::coordinator::Hold;
 use crate::error::wrong;
 use crate::machine::Hand;
 use crate::pb::coordinator_frame::Frame;
-use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
+use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode, RoundRefusalCode};
 use crate::released::Releases;
 use crate::{JobError, foreign};
 
 use released::keep_releases;
 
-pub use face::{CurrentIdentity, Effect, Input, Parts, ServerMachine, UploadId, Uploaded};
+pub use api::{CurrentIdentity, Effect, Input, Parts, ServerMachine, UploadId, Uploaded};
 
 /// Everything that such a server has.
 struct Server {
@@ -205,6 +206,39 @@ impl Server {
         self.say(Say::Frame(frame.into()));
     }
 
+    /// The error of a record that cannot be used.
+    fn unusable(&self, record: &str, reason: impl Display) -> JobError {
+        JobError::State {
+            path: self.parts.records.place().join(record),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// Tells the coordinator that this server has no further part in a round.
+    fn refuse(&mut self, round: u64, code: RoundRefusalCode, reason: String) {
+        let code = code.into();
+        self.refuse_with(pb::RoundRefused {
+            round,
+            code,
+            reason,
+            ..pb::RoundRefused::default()
+        });
+    }
+
+    fn refuse_with(&mut self, refusal: pb::RoundRefused) {
+        let (round, reason) = (refusal.round, &refusal.reason);
+        warn!(role = %self.parts.role, round, %reason, "round refused");
+        self.active.take_if(|active| active.round.number() == round);
+        self.send(refusal);
+    }
+
+    /// Sends letters to other servers.
+    fn send_letters(&self, round: u64, letters: Vec<(ServerIndex, Message)>) {
+        for (to, letter) in letters {
+            self.hand.say(Effect::Letter { to, round, letter });
+        }
+    }
+
     async fn heard(&mut self, frame: CoordinatorFrame) -> Result<(), Ended> {
         let frame = frame
             .frame
@@ -248,7 +282,10 @@ impl Server {
 
     async fn frame(&mut self, frame: Frame) -> Result<(), Ended> {
         match frame {
-            Frame::RoundStart(start) => self.started(start).await?,
+            Frame::RoundStart(start) => {
+                self.started(start).await?;
+                self.take_early().await?;
+            }
             Frame::Chunk(chunk) => self.chunk(chunk).await?,
             Frame::RoundAborted(aborted) => self.over(aborted).await?,
             Frame::JobDone(_) => return Err(Ended::Done),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::UnixSeconds;
 use blindsum_protocol::{Fault, FaultKind, Follower, FollowerSetup, Message, Round, RoundSum};
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
 use super::{Active, Server};
 use crate::certified::{certified_round, refusal_code};
@@ -37,14 +37,6 @@ impl Server {
 
     fn failed(&self, reason: impl std::fmt::Display) -> JobError {
         self.unusable(LAST_ROUND, reason)
-    }
-
-    /// The error of a record that cannot be used.
-    pub(super) fn unusable(&self, record: &str, reason: impl std::fmt::Display) -> JobError {
-        JobError::State {
-            path: self.parts.records.place().join(record),
-            reason: reason.to_string(),
-        }
     }
 
     /// A round begins, or goes on after the connection was lost.
@@ -147,7 +139,6 @@ impl Server {
                     heard: 0,
                     is_talking: false,
                 });
-                self.take_early().await?;
             }
             Err(fault) => {
                 let code = RoundRefusalCode::RoundRefusalFault;
@@ -270,23 +261,5 @@ impl Server {
             )
         };
         self.hand.work(keep).await
-    }
-
-    /// Tells the coordinator that this server has no further part in a round.
-    pub(super) fn refuse(&mut self, round: u64, code: RoundRefusalCode, reason: String) {
-        let code = code.into();
-        self.refuse_with(pb::RoundRefused {
-            round,
-            code,
-            reason,
-            ..pb::RoundRefused::default()
-        });
-    }
-
-    pub(super) fn refuse_with(&mut self, refusal: pb::RoundRefused) {
-        let (round, reason) = (refusal.round, &refusal.reason);
-        warn!(role = %self.parts.role, round, %reason, "round refused");
-        self.active.take_if(|active| active.round.number() == round);
-        self.send(refusal);
     }
 }

@@ -1,57 +1,58 @@
 //! What a party computes while it waits for its own update or for the others.
 
-use std::time::Duration;
-
-use blindsum_protocol::Client;
+use blindsum_protocol::{Client, ClientSetup};
 use tracing::debug;
 
-use super::active::Active;
 use super::context::Context;
+use super::participation::Participation;
+use super::states::State;
 use crate::JobError;
 use crate::machine::Time;
 
-/// How long nothing has happened when the work begins. Where waits are shorter, what is made ahead costs the machine
-/// more than it saves: it goes through the memory and back.
-const IDLE: Duration = Duration::from_millis(200);
-
-impl Active {
-    /// The party waits now: for its caller, or for the others.
-    pub(super) fn begin_waiting(&mut self, now: Time) {
-        self.ahead.idle_from = Some(now + IDLE);
-    }
-
+impl State {
     /// When it has waited for long enough to work ahead, unless something comes before or is coming.
     pub(super) fn idle_from(&self, ctx: &Context) -> Option<Time> {
-        let receives = ctx.connection.is_receiving(self.number());
-        self.ahead.idle_from.filter(|_| !receives)
+        let of = self.participation()?;
+        let receives = ctx.connection.is_receiving(of.number());
+        of.idle_from.filter(|_| !receives)
     }
 
     /// Works ahead, once for each wait.
     pub(super) async fn work_ahead(&mut self, ctx: &mut Context) -> Result<(), JobError> {
-        self.ahead.idle_from = None;
+        let begins = match self {
+            Self::Working(working) => working.begins_with_update(ctx),
+            _ => None,
+        };
+        // The state says what is out, also while its machine is away.
+        // guard: work-ahead-notes-that-an-update-is-out
+        let Some(of) = self.participation_mut() else {
+            return Ok(());
+        };
+        of.idle_from = None;
         let (begun, memory) = (ctx.hand.now(), ctx.settings.mask_memory);
-        let (of, bytes) = match self.client.is_some() {
+        let (what, bytes) = match begins {
             _ if memory == 0 => return Ok(()),
-            true => ("result", self.prepare_answer(ctx, memory).await?),
-            false if self.needs_update() => ("update", self.prepare_update(ctx, memory).await?),
-            false => return Ok(()),
+            Some(setup) => ("update", of.prepare_update(ctx, setup, memory).await?),
+            None => ("result", of.prepare_answer(ctx, memory).await?),
         };
         let seconds = (ctx.hand.now() - begun).as_secs_f64();
         if bytes > 0 {
-            self.timings.ahead += seconds;
-            let (party, round, ms) = (&ctx.identity.name, self.number(), seconds * 1e3);
-            debug!(%party, round, of, bytes, ms, "masks computed ahead");
+            of.timings.ahead += seconds;
+            let (party, round, ms) = (&ctx.identity.name, of.number(), seconds * 1e3);
+            debug!(%party, round, of = what, bytes, ms, "masks computed ahead");
         }
         Ok(())
     }
+}
 
+impl Participation {
     /// While the caller makes its update.
     async fn prepare_update(
         &mut self,
         ctx: &mut Context,
+        setup: ClientSetup,
         memory: usize,
     ) -> Result<usize, JobError> {
-        let setup = self.setup(ctx);
         let prepare = move || Client::prepare(&setup, memory);
         let prepared = ctx.hand.work(prepare).await?;
         prepared.map_err(|fault| ctx.found_wrong(self.number(), fault))
@@ -63,7 +64,7 @@ impl Active {
         ctx: &mut Context,
         memory: usize,
     ) -> Result<usize, JobError> {
-        let Some(mut client) = self.take_client() else {
+        let Some(mut client) = self.client.take() else {
             return Ok(0);
         };
         let mut rng = ctx.hand.random();

@@ -176,6 +176,13 @@ impl Context {
         self.hand.say(Effect::Tell(told));
     }
 
+    /// The caller hears why there is no result of a round that this party has left.
+    pub fn tell_end(&mut self, round: u64, error: JobError) {
+        // What had come of its next message is of no use.
+        self.connection.receiving = None;
+        self.tell(Told::Ended(round, Err(error)));
+    }
+
     /// The job.
     ///
     /// # Errors

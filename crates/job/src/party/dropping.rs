@@ -3,16 +3,16 @@
 use blindsum_protocol::RoundKind;
 use tracing::{info, warn};
 
-use super::active::Active;
 use super::exchange::Told;
+use super::job_party::JobParty;
 use super::left::{Left, Untold, Verdict, may_count_still, reason_of, shown};
-use super::member::Member;
+use super::participation::Participation;
 use super::states::State;
 use super::wish::Passed;
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, foreign};
 
-impl Member {
+impl JobParty {
     /// Leaves the round, or the job, where the party cannot go on.
     pub(super) async fn heed(
         &mut self,
@@ -51,7 +51,7 @@ impl Member {
         if !reason.is_empty() {
             warn!(party = %self.ctx.identity.name, round, %reason, "round refused");
         }
-        let active = self.state.active();
+        let active = self.state.participation();
         self.ctx.send(pb::RoundRefused {
             round,
             code: code.into(),
@@ -77,8 +77,8 @@ impl Member {
             let untold = Untold::new(round, reason.as_str(), Verdict::Unknown);
             return self.missed(untold).await;
         }
-        let of_caller = |active: &Active| active.round.kind() == RoundKind::Sum;
-        let error = match !self.state.active().is_some_and(of_caller) && self.wish.waits {
+        let of_caller = |active: &Participation| active.round.kind() == RoundKind::Sum;
+        let error = match !self.state.participation().is_some_and(of_caller) && self.wish.waits {
             true => {
                 // The caller waits for a round. Whether it wants the next one is for it to say.
                 self.wish.waits = false;
@@ -111,10 +111,9 @@ impl Member {
 
     /// Whether this party's update of a round is out: only the coordinator knows whether it counts.
     fn is_out(&self, round: u64) -> bool {
-        let active = self.state.active();
+        let is_in_it = self.state.number() == Some(round);
         // guard: campaign-an-update-that-is-out-is-not-denied
-        active.is_some_and(|active| active.number() == round && active.is_out())
-            || self.is_from_before(round) && self.ctx.left_update()
+        is_in_it && self.state.is_out() || self.is_from_before(round) && self.ctx.left_update()
     }
 
     /// What the caller is told of a round under way that gives this party no result, where the coordinator has not said
@@ -129,10 +128,8 @@ impl Member {
 
     /// The caller hears why there is no result.
     pub(super) fn end_round(&mut self, error: JobError) {
-        if let Some(active) = self.state.leave_round() {
-            // What had come of its next message is of no use.
-            self.ctx.connection.receiving = None;
-            self.ctx.tell(Told::Ended(active.number(), Err(error)));
+        if let Some(round) = self.state.leave_round() {
+            self.ctx.tell_end(round, error);
         }
     }
 

@@ -2,12 +2,11 @@
 
 use tracing::{debug, info, warn};
 
-use super::active::Active;
 use super::context::Context;
 use super::done::is_of_others;
 use super::exchange::{Departure, Effect, Identity, Input, Over, Settings, Told};
+use super::job_party::JobParty;
 use super::left::{Ended, Left, Verdict};
-use super::member::Member;
 use super::stepping::Event;
 use super::store::Store;
 use crate::connection::{LinkId, Say, Standing, unspoken};
@@ -21,7 +20,7 @@ pub const RENEWED: &str = "the certificate was renewed; showing the new one";
 
 /// A party that handles its inputs one by one.
 pub(super) struct EventLoop {
-    party: Member,
+    party: JobParty,
     /// Why the caller leaves, once it does.
     departure: Departure,
 }
@@ -29,7 +28,7 @@ pub(super) struct EventLoop {
 impl EventLoop {
     pub fn new(settings: Settings, identity: Identity, store: Store) -> Self {
         Self {
-            party: Member::new(Context::new(settings, identity, store)),
+            party: JobParty::new(Context::new(settings, identity, store)),
             departure: Departure::default(),
         }
     }
@@ -45,7 +44,7 @@ impl EventLoop {
             };
             // Another process of this party may take the round up from its records, and its update then counts.
             // guard: what-the-next-process-may-take-up-is-not-denied
-            let is_recorded = self.party.state.active().is_some_and(Active::may_count);
+            let is_recorded = self.party.state.may_count();
             let verdict = match is_recorded {
                 true => Verdict::Unknown,
                 false => Verdict::Dropped,
@@ -66,10 +65,9 @@ impl EventLoop {
         self.party.ctx.recall().await?;
         self.party.resume().await?;
         loop {
-            let active = self.party.state.active();
             let times = [
                 self.overdue_from(),
-                active.and_then(|active| active.idle_from(&self.party.ctx)),
+                self.party.state.idle_from(&self.party.ctx),
                 self.farewell_until(),
                 self.party.held.due(self.party.ctx.hand.now()),
             ];
@@ -185,7 +183,7 @@ impl EventLoop {
         self.party.ctx.connection.welcome();
         self.party.hears_held(&welcome.held);
         let now = self.party.ctx.hand.now();
-        if let Some(active) = self.party.state.active_mut() {
+        if let Some(active) = self.party.state.participation_mut() {
             active.connected_again(now);
         }
         Ok(())
@@ -246,8 +244,8 @@ impl EventLoop {
     /// that may count.
     fn overdue_from(&self) -> Option<Time> {
         let linked = self.party.ctx.connection.is_welcomed();
-        let active = self.party.state.active();
-        let active = active.filter(|active| linked || !active.may_count());
+        let active = self.party.state.participation();
+        let active = active.filter(|_| linked || !self.party.state.may_count());
         active.map(|active| active.deadline)
     }
 
@@ -265,22 +263,18 @@ impl EventLoop {
         if self.party.held.tell(&self.party.ctx) {
             return Ok(());
         }
-        match self.party.state.active_mut() {
-            Some(active) => Ok(active.work_ahead(&mut self.party.ctx).await?),
-            None => Ok(()),
-        }
+        let JobParty { state, ctx, .. } = &mut self.party;
+        Ok(state.work_ahead(ctx).await?)
     }
 
     /// The round under way has passed all its deadlines. What became of an update that was sent only the coordinator
     /// can say: it is asked over a new connection, since nothing came over this one. The party may have been stopped.
     async fn overdue(&mut self) -> Result<(), Ended> {
-        let active = self.party.state.active();
-        let Some((round, may_count)) = active.map(|active| (active.number(), active.may_count()))
-        else {
+        let Some(round) = self.party.state.number() else {
             return Ok(());
         };
         // guard: who-counts-waits-for-its-result
-        if may_count {
+        if self.party.state.may_count() {
             let reason = "no word of the round within its deadlines; asking what became of it";
             return Err(Ended::Lost(reason.into()));
         }

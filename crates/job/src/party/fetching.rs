@@ -5,8 +5,7 @@ use tracing::debug;
 
 use super::context::{Context, Requested};
 use super::first::check_zeros;
-use super::member::Member;
-use super::states::State;
+use super::job_party::JobParty;
 use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
 use crate::pb;
@@ -59,7 +58,7 @@ impl Context {
     }
 }
 
-impl Member {
+impl JobParty {
     pub(super) async fn model_chunk(&mut self, chunk: pb::ModelChunk) -> Result<(), JobError> {
         let asked = self
             .ctx
@@ -70,19 +69,12 @@ impl Member {
         let Some(Requested { name, came }) = asked else {
             return Ok(());
         };
-        let assembly = match came {
-            Some(assembly) => assembly,
-            None => {
-                let job = self.ctx.job()?;
-                let length = model_len(job, name.dim);
-                let limit = match self.ctx.comes_sealed(&name) {
-                    true => sealed_len(length),
-                    false => length,
-                };
-                Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
-            }
+        let length = model_len(self.ctx.job()?, name.dim);
+        let limit = match self.ctx.comes_sealed(&name) {
+            true => sealed_len(length),
+            false => length,
         };
-        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
+        let pushed = Assembly::next(came, limit, (chunk.offset, chunk.total, chunk.data));
         match pushed.map_err(|e| wrong(format!("model: {e}")))? {
             Pushed::Part(assembly) => {
                 let came = Some(assembly);
@@ -109,7 +101,7 @@ impl Member {
                 });
                 self.ctx.unopened = None;
                 // The party is ready with it, also where it was ready without it before.
-                if let State::Ready(pledge) = &mut self.state
+                if let Some(pledge) = self.state.ready_mut()
                     && std::mem::take(&mut pledge.ready.lacks_model)
                 {
                     self.ctx.send(pledge.ready.clone());

@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{PartyId, Round};
+use blindsum_protocol::Round;
 use rand_core::Rng;
 use tracing::warn;
 
-use super::active::{Active, cohort, guard_of};
+use super::job_party::JobParty;
 use super::left::{Ended, Left, Verdict};
-use super::member::Member;
-use super::past::Past;
+use super::participation::{Participation, cohort, guard_of, own_place};
 use super::pledge::Pledge;
+use super::replay_log::ReplayLog;
 use super::state::Live;
 use super::states::State;
+use super::stepping::Event;
 use super::wish::Unwanted;
 use crate::error::wrong;
 use crate::pb;
 use crate::{JobError, Model};
 
-impl Member {
+impl JobParty {
     /// A round may be joined.
     pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), Ended> {
         let active = self.state.number();
@@ -30,17 +31,16 @@ impl Member {
             let error = self.without_result(offer.round, reason.into(), Verdict::Aborted);
             return Ok(self.heed(offer.round, Err(Left::failed(error))).await?);
         }
-        match self.state.active() {
+        match active {
             // One that comes late, or once more: no round begins before the one that it is in.
             // guard: late-offers-end-no-round
-            Some(active) if offer.round <= active.number() => return Ok(()),
+            Some(round) if offer.round <= round => return Ok(()),
             // What became of its update only the coordinator can say: it is asked over a new connection.
-            Some(active) if active.may_count() => {
+            Some(_) if self.state.may_count() => {
                 let reason = "the next round is offered without a word on this one; asking what became of it";
                 return Err(Ended::Lost(reason.into()));
             }
-            Some(active) => {
-                let round = active.number();
+            Some(round) => {
                 let reason = "the coordinator went on to the next round".into();
                 self.end_round(JobError::RoundAborted { round, reason });
             }
@@ -77,30 +77,25 @@ impl Member {
             return Ok(());
         }
         self.ctx.connection.own.offer = None;
-        let before = match self.state.ready_for(round).is_some() {
-            true => self.state.take_ready(),
-            false => None,
-        };
-        let mut pledge = match before {
-            Some(pledge) => pledge,
-            // guard: no-round-from-the-past
-            None if round <= self.ctx.memory.last_round => {
-                let last = self.ctx.memory.last_round;
-                let reason =
-                    format!("this party took part in round {last} already and never goes back");
-                return self.heed(round, Err(Left::unable(round, reason))).await;
+        let before = self.state.ready_for(round).is_some();
+        // guard: no-round-from-the-past
+        if !before && round <= self.ctx.memory.last_round {
+            let last = self.ctx.memory.last_round;
+            let reason =
+                format!("this party took part in round {last} already and never goes back");
+            return self.heed(round, Err(Left::unable(round, reason))).await;
+        }
+        if !before {
+            let job = self.ctx.job()?;
+            if job.commits_nonces() {
+                self.ctx.check_draws(round)?;
             }
-            None => {
-                let job = self.ctx.job()?;
-                if job.commits_nonces() {
-                    self.ctx.check_draws(round)?;
-                }
-                let mut nonce = [0; 32];
-                // guard: a-fresh-nonce-for-each-round
-                self.ctx.hand.random().fill_bytes(&mut nonce);
-                Pledge::new(job, round, &self.ctx.identity.name, nonce)
-            }
-        };
+            let mut nonce = [0; 32];
+            // guard: a-fresh-nonce-for-each-round
+            self.ctx.hand.random().fill_bytes(&mut nonce);
+            let pledge = Pledge::new(job, round, &self.ctx.identity.name, nonce);
+            self.state = State::Ready(Box::new(pledge));
+        }
         self.ctx.memory.last_round = round;
         if self.ctx.memory.live_in(round).is_none() {
             // What is left of the round before says nothing of this one.
@@ -108,16 +103,17 @@ impl Member {
             self.ctx.store.snapshot.clear();
             self.ctx.memory.live = Some(Live::of(round));
         }
-        pledge.ready.key_id = key.map_or(Vec::new(), |key| key.to_vec());
-        pledge.ready.lacks_model = lacks_model;
-        (pledge.ready.tag, pledge.ready.about) = (offer.tag, offer.about);
         let (own, offered) = (self.ctx.model.as_ref(), name.version);
         if let Some(ours) = own.map(Model::version).filter(|ours| *ours > offered) {
             warn!(party = %self.ctx.identity.name, round, ours, offered,
                 "the round starts from an older model than the latest one here: the coordinator's store was restored, or it lies");
         }
-        self.ctx.send(pledge.ready.clone());
-        self.state = State::Ready(Box::new(pledge));
+        if let Some(pledge) = self.state.ready_for(round) {
+            pledge.ready.key_id = key.map_or(Vec::new(), |key| key.to_vec());
+            pledge.ready.lacks_model = lacks_model;
+            (pledge.ready.tag, pledge.ready.about) = (offer.tag, offer.about);
+            self.ctx.send(pledge.ready.clone());
+        }
         Ok(())
     }
 
@@ -155,7 +151,7 @@ impl Member {
     async fn begin(&mut self, mut start: pb::RoundStart) -> Result<(), Left> {
         let number = start.round;
         let (lacks_model, round, is_same) = {
-            let active = self.state.active();
+            let active = self.state.participation();
             let active = active.filter(|active| active.number() == number);
             let lacks_model = active.is_none() && self.ctx.lacks_model(&start)?;
             let model = active.and_then(|active| active.model.as_ref());
@@ -181,10 +177,9 @@ impl Member {
             }
             None => self.take_up(&start, round, lacks_model).await?,
         }
-        match self.state.active_mut() {
-            Some(active) => active.begun(&mut self.ctx, start.answers_taken).await,
-            None => Ok(()),
-        }
+        self.ctx.connection.own.begun = Some(number);
+        let begun = Event::Begun(start.answers_taken);
+        self.state.on(begun, &mut self.ctx).await
     }
 
     /// What begins a round comes late: its result was told, or this party has gone on to later ones.
@@ -213,55 +208,43 @@ impl Member {
         }
         let terms = self.ctx.judge_terms(start, &round);
         let terms = terms.map_err(Left::refused)?;
-        let me = round.roster().rank_of(&self.ctx.identity.name);
-        let member = me.and_then(|me| round.roster().member(me));
-        let key = me.and_then(|me| round.roster().verifying_key(me));
-        let (Some(me), Some(member)) = (me, member) else {
-            return Err(unable("the roster lacks this party"));
-        };
-        // Its certificate may have been renewed since it was ready.
-        let another = "the roster holds another key or nonce of this party";
-        if key != Some(self.ctx.identity.key.verifying_key()) {
-            return Err(unable(another));
-        }
         // It begins one round with one nonce. Where another process was ready, its nonce is in the snapshot's header.
-        let ready = self.state.take_ready();
-        if let Some(ready) = &ready {
-            // guard: only-the-round-that-it-was-ready-for
-            if member.nonce[..] != ready.nonce[..] {
-                return Err(unable(another));
-            }
-            if let Err(reason) = ready.check(start, &round) {
+        let ready = self.state.ready();
+        let nonce = ready.map(|ready| &ready.nonce[..]);
+        let me = own_place(&self.ctx.identity, &round, nonce)?;
+        let was_ready = ready.is_some();
+        if was_ready {
+            if let Err(reason) = self.state.check_beginning(start, &round) {
                 let error = wrong(format!("round {number}: {reason}"));
                 return Err(Left::fault(error));
             }
             // guard: policy-is-asked
             self.ctx.judge_roster(&round, &cohort(&round)).await?;
         }
-        let (me, guard) = (PartyId(me), guard_of(&self.ctx, &round));
+        let guard = guard_of(&self.ctx, &round);
         let setup = self.ctx.setup(&round, me, &guard, Arc::default());
-        let client = match ready {
-            Some(_) => None,
-            None => {
+        let client = match was_ready {
+            true => None,
+            false => {
                 let unsealed = self.ctx.store.unsealed(setup).await;
                 Some(unsealed.map_err(|why| unable(&why))?)
             }
         };
-        let past = Past::of(start, client.is_some());
-        let mut active = Active::enter(&mut self.ctx, round, me, client, guard, &terms);
-        active.past = self.ctx.store.marks.is_some().then_some(past);
-        if active.tell_begun(&self.ctx) {
+        let log = ReplayLog::of(start, client.is_some());
+        let mut of = Participation::enter(&mut self.ctx, round, me, client, guard, &terms);
+        of.log = self.ctx.store.marks.is_some().then_some(log);
+        self.state = State::enter(of);
+        if self.state.tell_begun(&self.ctx) {
             self.wish.waits = false;
         }
         // guard: a-round-that-is-taken-up-is-not-left
         self.missed.take_if(|missed| missed.round == number);
-        self.state = State::InRound(Box::new(active));
         // While the caller makes its update.
         // guard: the-model-of-the-round-is-kept
         let kept = self.ctx.store.keep_model(self.ctx.model.clone()).await;
         kept.map_err(Left::failed)?;
-        if let Some(active) = self.state.active_mut() {
-            active.begin_waiting(self.ctx.hand.now());
+        if let Some(of) = self.state.participation_mut() {
+            of.begin_waiting(self.ctx.hand.now());
         }
         Ok(())
     }

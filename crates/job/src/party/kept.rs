@@ -8,7 +8,7 @@ use blindsum_protocol::{Client, ClientSetup, Job};
 use tracing::info;
 
 use super::context::Context;
-use super::hidden::header;
+use super::sealed::header;
 use super::state::JobState;
 use super::store::Store;
 use crate::pb;
@@ -20,7 +20,7 @@ const MODEL: &str = "model";
 const NEXT: &str = "next-model";
 
 /// A model, as it is in a record.
-struct SealedModel {
+struct ModelRecord {
     name: pb::ModelName,
     bytes: Vec<u8>,
 }
@@ -90,7 +90,7 @@ impl Store {
         self.write_model(sealed).await
     }
 
-    async fn write_model(&mut self, sealed: Option<Arc<SealedModel>>) -> Result<(), JobError> {
+    async fn write_model(&mut self, sealed: Option<Arc<ModelRecord>>) -> Result<(), JobError> {
         let Some(sealed) = sealed else {
             return Ok(());
         };
@@ -108,7 +108,7 @@ impl Store {
     async fn sealed_model(
         &mut self,
         model: Option<Model>,
-    ) -> Result<Option<Arc<SealedModel>>, JobError> {
+    ) -> Result<Option<Arc<ModelRecord>>, JobError> {
         let is_new = |model: &Model| self.kept.as_ref() != Some(&model.name());
         let model = model.filter(|model| self.state.is_some() && is_new(model));
         let Some(model) = model else {
@@ -119,7 +119,7 @@ impl Store {
             let name = model.name();
             let key = state.key();
             let bytes = key.seal(&header(&name), &model.to_bytes(), &mut rng);
-            Ok(Arc::new(SealedModel { name, bytes }))
+            Ok(Arc::new(ModelRecord { name, bytes }))
         };
         self.with(seal).await
     }
@@ -169,7 +169,7 @@ fn model_in(state: &JobState, job: &Job, record: &str) -> Result<Option<Model>, 
     Ok(Some(model))
 }
 
-impl SealedModel {
+impl ModelRecord {
     fn write(&self, state: &JobState, record: &str) -> Result<(), JobError> {
         let version = self.name.version.to_be_bytes();
         state.replace(record, &[&version, &self.name.hash, &self.bytes])
@@ -202,7 +202,7 @@ mod tests {
             };
             let key = state.key();
             let bytes = key.seal(&header(&name), &model.to_bytes(), &mut rng(1));
-            SealedModel { name, bytes }.write(&state, record).unwrap();
+            ModelRecord { name, bytes }.write(&state, record).unwrap();
         };
         let version = |goes_on: bool| {
             let kept = kept_model(&state, &job, goes_on).unwrap();

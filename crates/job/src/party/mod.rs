@@ -4,9 +4,10 @@
 //! tell the caller. What it must not forget is in [`Records`]: a party that is restarted with them goes on in the round
 //! that it was in, and says nothing twice.
 
-mod active;
 mod ahead;
+mod api;
 mod clipping;
+mod computed;
 mod consent;
 mod context;
 mod done;
@@ -14,28 +15,30 @@ mod draws;
 mod dropping;
 mod event_loop;
 mod exchange;
-mod face;
 mod fetching;
 mod first;
 mod greeting;
 mod guard;
 mod held;
-mod hidden;
+mod job_party;
 mod joining;
 mod kept;
 mod left;
 mod machine;
 mod measured;
 mod measuring;
-mod member;
 mod metrics;
+mod opened;
 mod opening;
-mod past;
+mod participation;
 mod pledge;
 mod policy;
+mod replay_log;
 mod result;
 mod resume;
 mod rounds;
+mod sealed;
+mod sent;
 mod sparse;
 mod state;
 mod states;
@@ -47,14 +50,15 @@ mod taking;
 mod untaken;
 mod vault;
 mod wish;
+mod working;
 
 pub use blindsum_encode::{Judged, Update};
 
 pub use crate::connection::{LinkId, Say};
 
+pub use api::{Mark, PartyMachine};
 pub use event_loop::RENEWED;
 pub use exchange::{Absence, Begun, Departure, Effect, Identity, Input, Over, Settings, Told};
-pub use face::{Mark, PartyMachine};
 pub use machine::check_update;
 pub use metrics::Metrics;
 pub use policy::{Cohort, Groups, Policy};

@@ -1,15 +1,16 @@
 //! What a party does when the roster of a round is fixed: it checks it like the beginning of a round, counts the graph
 //! that is drawn, and opens its nonce.
 
-use super::active::cohort;
+use super::job_party::JobParty;
 use super::left::Left;
-use super::member::Member;
+use super::participation::{cohort, own_place};
 use super::pledge::as_start;
+use super::states::State;
 use crate::JobError;
 use crate::error::wrong;
 use crate::pb;
 
-impl Member {
+impl JobParty {
     /// The members of a round are fixed, who have committed to their nonces.
     pub(super) async fn roster_fixed(&mut self, fixed: pb::RosterFixed) -> Result<(), JobError> {
         let number = fixed.round;
@@ -42,21 +43,20 @@ impl Member {
         let round = self.ctx.certified(start, None)?;
         let ready = self.state.ready_for(number);
         let pledge = ready.ok_or_else(|| unable("this party was not ready for it"))?;
-        let me = round.roster().rank_of(&self.ctx.identity.name);
-        let key = me.and_then(|me| round.roster().verifying_key(me));
-        let member = me.and_then(|me| round.roster().member(me));
-        let committed = member.is_some_and(|member| member.nonce[..] == pledge.ready.commitment);
-        if key != Some(self.ctx.identity.key.verifying_key()) || !committed {
-            return Err(unable(
-                "the roster lacks this party, or holds another key or commitment of it",
-            ));
-        }
+        let opening = pledge.opening();
+        let committed = Some(&pledge.ready.commitment[..]);
+        own_place(&self.ctx.identity, &round, committed)?;
         self.ctx.judge_roster(&round, &cohort(&round)).await?;
-        // What it was opened for already comes once more after a connection was lost.
-        if pledge.opened.is_none() {
-            self.ctx.note_draw(number).await.map_err(Left::failed)?;
+        match &self.state {
+            // What it was opened for already comes once more after a connection was lost.
+            State::Opened(opened) => opened
+                .check_same(fixed)
+                .map_err(|reason| Left::fault(wrong(format!("round {number}: {reason}"))))?,
+            _ => {
+                self.ctx.note_draw(number).await.map_err(Left::failed)?;
+                self.state.open(fixed);
+            }
         }
-        let opened = pledge.open(fixed);
-        opened.map_err(|reason| Left::fault(wrong(format!("round {number}: {reason}"))))
+        Ok(opening)
     }
 }

@@ -8,19 +8,13 @@ use blindsum_protocol::{Job, Round, Tag, nonce_commitment};
 
 use crate::pb;
 
-/// A nonce, and what was said of it.
-#[derive(Clone, PartialEq, prost::Message)]
-#[prost(skip_debug)]
+/// *Ready*, in docs/wire-party.md: from `Ready` r until `RosterFixed` r or `RoundStart` r. Its `Hello` says round r, and
+/// that nothing was answered.
 pub(super) struct Pledge {
     /// What the coordinator was told.
-    #[prost(message, required, tag = "1")]
     pub ready: pb::Ready,
     /// In no record but that of a suspended party: see [`JobState::write`](super::state::JobState::write).
-    #[prost(bytes = "vec", tag = "2")]
     pub nonce: Vec<u8>,
-    /// The roster for which it was opened.
-    #[prost(message, optional, tag = "3")]
-    pub opened: Option<pb::RosterFixed>,
 }
 
 impl Pledge {
@@ -46,60 +40,38 @@ impl Pledge {
                 ..pb::Ready::default()
             },
             nonce: nonce.to_vec(),
-            opened: None,
         }
     }
 
-    /// The nonce, for a roster that is fixed: the first one, or that one once more.
-    ///
-    /// # Errors
-    /// It was opened for another one.
-    pub fn open(&mut self, mut fixed: pb::RosterFixed) -> Result<pb::NonceOpening, String> {
-        fixed.certificates.clear();
-        let opened = self.opened.get_or_insert_with(|| fixed.clone());
-        // guard: nonces-are-opened-once
-        match *opened == fixed {
-            true => Ok(pb::NonceOpening {
-                round: fixed.round,
-                nonce: self.nonce.clone(),
-            }),
-            false => Err("a roster is fixed a second time, with something else in it".into()),
+    /// The nonce, for a roster that was fixed.
+    pub fn opening(&self) -> pb::NonceOpening {
+        pb::NonceOpening {
+            round: self.ready.round,
+            nonce: self.nonce.clone(),
         }
     }
 
-    /// A round begins with the members that were fixed, and the nonces to which they committed.
+    /// A round begins for which no roster was fixed.
     ///
     /// # Errors
-    /// What is not as it was offered or fixed.
+    /// It must have been, or it is not as it was offered.
     pub fn check(&self, start: &pb::RoundStart, round: &Round) -> Result<(), String> {
-        if (start.tag, &start.about) != (self.ready.tag, &self.ready.about) {
-            return Err("it begins with another tag than was offered".into());
+        self.check_tag(start)?;
+        match round.job().commits_nonces() {
+            true => Err("it begins before its roster was fixed".into()),
+            false => Ok(()),
         }
-        if !round.job().commits_nonces() {
-            return Ok(());
+    }
+
+    /// A round begins with the tag that was offered.
+    ///
+    /// # Errors
+    /// It has another one.
+    pub fn check_tag(&self, start: &pb::RoundStart) -> Result<(), String> {
+        match (start.tag, &start.about) == (self.ready.tag, &self.ready.about) {
+            true => Ok(()),
+            false => Err("it begins with another tag than was offered".into()),
         }
-        let fixed = self.opened.as_ref();
-        let fixed = fixed.ok_or("it begins before its roster was fixed")?;
-        // guard: the-numbers-are-those-that-were-fixed
-        if (&start.model, &start.numbers) != (&fixed.model, &fixed.numbers) {
-            return Err("it begins with another model or other numbers than were fixed".into());
-        }
-        let members = start.roster.iter().map(|member| &member.fingerprint);
-        // guard: the-roster-is-the-one-that-was-fixed
-        if !members.eq(fixed.roster.iter().map(|member| &member.fingerprint)) {
-            return Err("it begins with other members than were fixed".into());
-        }
-        for (member, fixed) in round.roster().members().iter().zip(&fixed.roster) {
-            let name = &member.name;
-            let commitment = nonce_commitment(round.job(), start.round, name, &member.nonce);
-            // guard: nonces-are-those-committed-to
-            if commitment[..] != fixed.commitment {
-                return Err(format!(
-                    "the nonce of {name} is not the one that it committed to"
-                ));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -10,25 +10,31 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use blindsum_protocol::{Answer, Client, PartyId, Tag};
+use blindsum_protocol::{Answer, PartyId, Tag};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use tracing::warn;
 
-use super::active::{Active, Outcome, guard_of};
+use super::computed::Computed;
 use super::context::{Context, PROCESS_LEN};
 use super::done::Done;
 use super::exchange::Told;
+use super::job_party::JobParty;
 use super::left::Left;
 use super::machine::Step;
-use super::member::Member;
 use super::metrics::Reported;
-use super::past::{Past, PastStep};
+use super::opened::Opened;
+use super::participation::{Participation, guard_of};
+use super::pledge::Pledge;
+use super::replay_log::{ReplayLog, ReplayStep};
 use super::sparse::Sparse;
 use super::state::{Memory, failed, read};
 use super::states::State;
+use super::stepping::Outcome;
 use super::store::Store;
-use super::suspended::{KeptModel, RoundUnderWay, Suspended, VERSION, time_at, unix_millis_at};
+use super::suspended::{
+    KeptModel, KeptPledge, KeptUpdate, RoundUnderWay, Suspended, VERSION, time_at, unix_millis_at,
+};
 use crate::connection::{Certificates, Connection};
 use crate::orders::Terms;
 use crate::pb;
@@ -74,7 +80,7 @@ impl Store {
     }
 }
 
-impl Member {
+impl JobParty {
     /// Writes down all that is in memory. Nothing happens to a party that cannot be resumed.
     pub(super) async fn suspend(&mut self) -> Result<(), JobError> {
         let store = &mut self.ctx.store;
@@ -155,7 +161,7 @@ impl Member {
             farewell: from.farewell.map(|then| time_at(then, &ctx.hand)),
         });
         if let Some(pledge) = from.pledge.take() {
-            self.state = State::Ready(Box::new(pledge));
+            self.state = pledge.state();
         }
         ctx.unopened = from.unopened;
         (self.told, ctx.given.clipping_told) = (from.told, from.clipping_told);
@@ -177,14 +183,14 @@ impl Member {
         let round = from.start.as_ref().map_or(0, |start| start.round);
         // guard: who-cannot-be-resumed-knows-whether-its-update-is-out
         let is_out = from.out.unwrap_or(true);
-        match Active::relive(&mut self.ctx, from).await {
-            Ok(active) => {
+        match State::relive(&mut self.ctx, from).await {
+            Ok(state) => {
                 self.missed.take_if(|missed| missed.round == round);
                 if untaken.is_none() {
                     // Perhaps the caller waits for the one after it by now.
-                    active.tell_begun(&self.ctx);
+                    state.tell_begun(&self.ctx);
                 }
-                self.state = State::InRound(Box::new(active));
+                self.state = state;
                 match untaken {
                     None => Ok(()),
                     Some(done) => self.round_done(done).await,
@@ -204,7 +210,7 @@ impl Member {
     }
 }
 
-impl Active {
+impl State {
     /// The round that the party was in, with its machine where it was.
     async fn relive(ctx: &mut Context, mut from: RoundUnderWay) -> Result<Self, String> {
         let job = ctx.job.clone().ok_or("the job is not known")?;
@@ -218,52 +224,97 @@ impl Active {
         let me = PartyId(me.ok_or("the roster lacks this party")?);
         let guard = guard_of(ctx, &round);
         let terms = Terms::heard(start.terms.as_ref(), job.spec())?;
-        let mut active = Self::enter(ctx, round, me, None, guard, &terms);
-        let client = match from.from_snapshot {
-            true => Some(ctx.store.unsealed(active.setup(ctx)).await?),
-            false => None,
-        };
-        (active.timings, active.own.clipped) = (from.timings, from.clipped);
+        let mut of = Participation::enter(ctx, round, me, None, guard, &terms);
+        if from.from_snapshot {
+            of.client = Some(ctx.store.unsealed(of.setup(ctx)).await?);
+        }
+        (of.timings, of.clipped) = (from.timings, from.clipped);
         // Before the result is made of them.
         let mut warnings = std::mem::take(&mut from.warnings);
-        active.own.warnings.retain(|news| !warnings.contains(news));
-        warnings.append(&mut active.own.warnings);
-        active.own.warnings = warnings;
-        let replayed = active.replay(ctx, client, &steps).await;
-        replayed.map_err(|left| left.error(ctx).to_string())?;
-        active.past = Some(Past {
+        of.warnings.retain(|news| !warnings.contains(news));
+        warnings.append(&mut of.warnings);
+        of.warnings = warnings;
+        let replayed = of.replay(ctx, &steps).await;
+        let outcome = replayed.map_err(|left| left.error(ctx).to_string())?;
+        of.log = Some(ReplayLog {
             start,
             from_snapshot: from.from_snapshot,
             steps,
         });
-        active.deadline = time_at(from.deadline, &ctx.hand);
-        // What waits for the machine.
-        active.unwanted = from.unwanted;
-        active.held = from.held.map(Into::into);
-        active.own.update = from.update.and_then(|kept| kept.judged(&job));
-        if let Some(update) = &active.own.update {
-            active.own.reported = Reported::of(&job, update);
+        of.deadline = time_at(from.deadline, &ctx.hand);
+        of.unwanted = from.unwanted;
+        let mut state = match outcome {
+            Some(outcome) => Self::Computed(Box::new(Computed::new(of, outcome))),
+            None => Self::enter(of),
+        };
+        if let Self::Working(working) = &mut state {
+            // What waits for the machine.
+            working.held = from.held.map(Into::into);
+            working.update = from.update.and_then(|kept| kept.judged(&job));
+            if let Some(update) = &working.update {
+                working.of.reported = Reported::of(&job, update);
+            }
         }
-        Ok(active)
+        Ok(state)
     }
 
-    /// Brings the machine to where it was in the process before. Nothing of it is said again.
+    /// The round that the party is in, as it is written down.
+    fn under_way(&self, ctx: &Context) -> Option<RoundUnderWay> {
+        let mut under_way = RoundUnderWay::of(self.participation()?, self.may_count(), ctx)?;
+        if let Self::Working(working) = self {
+            under_way.held = working.held.as_ref().map(|message| message.to_vec());
+            under_way.update = working.update.as_ref().map(KeptUpdate::of);
+        }
+        Some(under_way)
+    }
+
+    /// What the party is ready with, as it is written down.
+    fn pledge(&self) -> Option<KeptPledge> {
+        let Pledge { ready, nonce } = self.ready()?;
+        Some(KeptPledge {
+            ready: ready.clone(),
+            nonce: nonce.clone(),
+            opened: match self {
+                Self::Opened(opened) => Some(opened.fixed().clone()),
+                _ => None,
+            },
+        })
+    }
+}
+
+impl KeptPledge {
+    fn state(self) -> State {
+        let Self {
+            ready,
+            nonce,
+            opened,
+        } = self;
+        let pledge = Pledge { ready, nonce };
+        match opened {
+            Some(fixed) => State::Opened(Box::new(Opened::new(pledge, fixed))),
+            None => State::Ready(Box::new(pledge)),
+        }
+    }
+}
+
+impl Participation {
+    /// Brings the machine to where it was in the process before; gives what it ended with, if it did. Nothing of it is said
+    /// again.
     async fn replay(
         &mut self,
         ctx: &mut Context,
-        client: Option<Client>,
-        steps: &[PastStep],
-    ) -> Result<(), Left> {
-        self.client = client;
-        for past in steps {
+        steps: &[ReplayStep],
+    ) -> Result<Option<Outcome>, Left> {
+        let mut outcome = None;
+        for logged in steps {
             let step = Step {
                 client: self.client.take(),
                 setup: self.setup(ctx),
-                message: past.message.clone(),
+                message: logged.message.clone(),
                 update: None,
                 leftover: ctx.given.sparse.as_ref().map(Sparse::leftover).cloned(),
                 state: None,
-                rng: ChaCha20Rng::from_seed(*past.seed),
+                rng: ChaCha20Rng::from_seed(*logged.seed),
             };
             let stepped = ctx.hand.work(move || step.run()).await?;
             // What it allowed then is remembered already.
@@ -271,10 +322,10 @@ impl Active {
             self.client = stepped.client;
             match stepped.answer {
                 Ok(Answer::Done(sum)) => {
-                    let told = past.message.clone().unwrap_or_default();
-                    self.opened(ctx, sum, told).await?;
+                    let told = logged.message.clone().unwrap_or_default();
+                    outcome = Some(self.opened(ctx, sum, told).await?);
                 }
-                Ok(Answer::KeyHeld(_)) => self.outcome = Outcome::KeyHeld,
+                Ok(Answer::KeyHeld(_)) => outcome = Some(Outcome::KeyHeld),
                 Ok(_) => {}
                 Err(fault) => {
                     let round = self.number();
@@ -282,16 +333,15 @@ impl Active {
                 }
             }
         }
-        Ok(())
+        Ok(outcome)
     }
 }
 
 /// All that a party has in memory.
-fn suspended(party: &Member, mark: u64) -> Suspended {
+fn suspended(party: &JobParty, mark: u64) -> Suspended {
     let (under_way, untaken) = match &party.state {
-        State::InRound(active) => (RoundUnderWay::of(active, &party.ctx), None),
         State::Untaken(untaken) => untaken.again().unzip(),
-        State::Waiting | State::Ready(_) => (None, None),
+        state => (state.under_way(&party.ctx), None),
     };
     let (ctx, done) = (&party.ctx, party.done.as_ref());
     let is_unkept = |name: &pb::ModelName| ctx.store.kept.as_ref() != Some(name);
@@ -309,7 +359,7 @@ fn suspended(party: &Member, mark: u64) -> Suspended {
         wanted: party.wish.waits,
         wanted_tag: party.wish.tag.map(|tag| tag.number),
         wanted_about: Tag::about_bytes(party.wish.tag),
-        pledge: party.state.ready().cloned(),
+        pledge: party.state.pledge(),
         last_round: ctx.memory.last_round,
         live: ctx.memory.live.clone(),
         sent: ctx.memory.draws.latest_sent,

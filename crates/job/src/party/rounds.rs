@@ -4,46 +4,24 @@ use blindsum_encode::{Judged, LeftoverSize};
 use blindsum_protocol::Tag;
 use tracing::{error, info};
 
-use super::active::Outcome;
+use super::computed::{Computed, mismatch};
 use super::done::Done;
 use super::exchange::{Absence, Told};
 use super::held::Held;
+use super::job_party::JobParty;
 use super::left::{Untold, Verdict};
-use super::member::Member;
-use super::result::RoundResult;
 use super::sparse::Sparse;
 use super::states::State;
-use super::stepping::Event;
+use super::stepping::{Event, Outcome};
 use super::untaken::confirmed;
 use crate::error::wrong;
 use crate::orders::MAX_REASON;
 use crate::pb::{self, RoundRefusalCode};
-use crate::{JobError, NoUpdateTaken, foreign, hex, plain_text};
+use crate::{JobError, NoUpdateTaken, foreign, plain_text};
 
-/// What this party holds at the end of a round, against what the coordinator announces.
-fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
-    let (round, announced) = (done.round, done.model.clone().unwrap_or_default());
-    // guard: models-are-compared
-    if own.model.name() != announced {
-        return Some(JobError::ModelMismatch {
-            round,
-            theirs: hex(&announced.hash),
-            ours: hex(own.model.hash()),
-        });
-    }
-    // guard: results-are-compared-by-parties
-    let other = own.result[..] != done.result[..];
-    other.then(|| JobError::ResultMismatch {
-        round,
-        theirs: hex(&done.result),
-        ours: hex(&own.result),
-    })
-}
-
-impl Member {
+impl JobParty {
     pub(super) async fn submitted(&mut self, round: u64, update: Judged) -> Result<(), JobError> {
-        let active = self.state.in_round(round);
-        let Some(active) = active.filter(|active| !active.has_update()) else {
+        let Some(of) = self.state.lacks_update(round) else {
             let why = match self.state.number() == Some(round) {
                 true => NoUpdateTaken::Submitted,
                 _ if self.sits_out == Some(round) => NoUpdateTaken::SitsOut,
@@ -54,10 +32,9 @@ impl Member {
             self.ctx.tell(Told::Dropped(error));
             return Ok(());
         };
-        let model = active.model.as_ref();
-        let (update, reported, warnings) = self.ctx.reported(round, model, update);
-        active.own.reported = reported;
-        active.own.warnings.extend(warnings);
+        let (update, reported, warnings) = self.ctx.reported(round, of.model.as_ref(), update);
+        of.reported = reported;
+        of.warnings.extend(warnings);
         self.in_round(round, Event::Update(update)).await
     }
 
@@ -80,10 +57,10 @@ impl Member {
 
     /// What happens in a round, if the party is in it.
     pub(super) async fn in_round(&mut self, round: u64, event: Event) -> Result<(), JobError> {
-        let Some(active) = self.state.in_round(round) else {
+        if self.state.number() != Some(round) {
             return Ok(());
-        };
-        let done = active.on(event, &mut self.ctx).await;
+        }
+        let done = self.state.on(event, &mut self.ctx).await;
         self.heed(round, done).await
     }
 
@@ -107,19 +84,21 @@ impl Member {
 
     async fn leave_others(&mut self, wanted: Tag) -> Result<(), JobError> {
         match &self.state {
-            State::InRound(active) => {
-                let needs = active.needs_update() && !active.has_update();
-                if needs && !wanted.takes(active.round.tag()) {
-                    let number = active.number();
+            State::Working(working) => {
+                let needs = working.needs_update() && working.update.is_none();
+                if needs && !wanted.takes(working.of.round.tag()) {
+                    let number = working.of.number();
                     return self.abandoned(number, Absence::SitsOut).await;
                 }
             }
-            State::Ready(pledge) if !wanted.takes(pledge.tag()) => {
-                let reason = "its program waits for another tag now";
-                self.ctx.unable(pledge.ready.round, reason);
-                self.state = State::Waiting;
+            state => {
+                let other = state.ready().filter(|pledge| !wanted.takes(pledge.tag()));
+                if let Some(pledge) = other {
+                    let reason = "its program waits for another tag now";
+                    self.ctx.unable(pledge.ready.round, reason);
+                    self.state = State::Waiting;
+                }
             }
-            _ => {}
         }
         Ok(())
     }
@@ -127,16 +106,6 @@ impl Member {
     /// The coordinator's word on the model after a round, against this party's own.
     pub(super) async fn round_done(&mut self, done: pb::RoundDone) -> Result<(), JobError> {
         let round = done.round;
-        let active = self.state.in_round(round);
-        let outcome = active.map(|active| std::mem::take(&mut active.outcome));
-        if let Some(Outcome::KeyHeld) = outcome {
-            info!(party = %self.ctx.identity.name, round, "holds the key of the job");
-            self.state = State::Waiting;
-            // With this key it may open what it could not open before.
-            self.ctx.unopened = None;
-            self.ctx.memory.live = None;
-            return self.ctx.save(None).await;
-        }
         if self.told == Some(round) {
             return Ok(());
         }
@@ -147,23 +116,33 @@ impl Member {
             let untold = Untold::new(round, reason, Verdict::Counts);
             return self.missed(untold).await;
         }
-        let Some(Outcome::Computed(computed)) = outcome else {
+        let Some(Computed { of, outcome }) = self.state.take_computed(round) else {
             let reason = "it ended, and this party did not get its result".into();
             let error = self.without_result(round, reason, Verdict::Dropped);
             return self.drop_round(round, Some(error)).await;
         };
+        let result = match outcome {
+            Outcome::Result(result) => result,
+            Outcome::KeyHeld => {
+                info!(party = %self.ctx.identity.name, round, "holds the key of the job");
+                // With this key it may open what it could not open before.
+                self.ctx.unopened = None;
+                self.ctx.memory.live = None;
+                return self.ctx.save(None).await;
+            }
+        };
         // guard: campaign-announced-results
-        if let Some(error) = mismatch(&computed, &done) {
+        if let Some(error) = mismatch(&result, &done) {
             error!(party = %self.ctx.identity.name, "{error}");
-            self.ctx.send(confirmed(round, &computed));
-            self.end_round(error);
+            self.ctx.send(confirmed(round, &result));
+            self.ctx.tell_end(round, error);
             self.ctx.memory.live = None;
             self.ctx.save(None).await?;
-            return mismatch(&computed, &done).map_or(Ok(()), Err);
+            return mismatch(&result, &done).map_or(Ok(()), Err);
         }
-        self.ctx.model = Some(computed.model.clone());
+        self.ctx.model = Some(result.model.clone());
         // guard: campaign-told-before-it-is-confirmed
-        self.tell_result(done, *computed).await
+        self.tell_result(of, done, *result).await
     }
 
     pub(super) fn job_done(&mut self, done: pb::JobDone) -> Result<(), JobError> {

@@ -9,13 +9,12 @@ use blindsum_encode::{Judged, Update};
 use blindsum_protocol::Job;
 use prost::{DecodeError, Message as _};
 
-use super::active::Active;
 use super::context::{Context, Conversation, Introduction};
 use super::left::Untold;
 use super::machine::check_update;
 use super::metrics::Metrics;
-use super::past::PastStep;
-use super::pledge::Pledge;
+use super::participation::Participation;
+use super::replay_log::ReplayStep;
 use super::result::{Clipped, Timings};
 use super::state::Live;
 use crate::connection::{Receiving, Standing};
@@ -66,7 +65,7 @@ pub(super) struct Suspended {
     #[prost(bytes = "vec", tag = "12")]
     pub wanted_about: Vec<u8>,
     #[prost(message, optional, tag = "13")]
-    pub pledge: Option<Pledge>,
+    pub pledge: Option<KeptPledge>,
     #[prost(uint64, tag = "14")]
     pub last_round: u64,
     #[prost(message, optional, tag = "15")]
@@ -98,6 +97,19 @@ pub(super) struct Suspended {
     /// The end of that round, where the caller was told its result and has not taken it.
     #[prost(message, optional, tag = "26")]
     pub untaken: Option<pb::RoundDone>,
+}
+
+/// What a party is ready with.
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+pub(super) struct KeptPledge {
+    #[prost(message, required, tag = "1")]
+    pub ready: pb::Ready,
+    #[prost(bytes = "vec", tag = "2")]
+    pub nonce: Vec<u8>,
+    /// The roster for which the nonce was opened, if it was.
+    #[prost(message, optional, tag = "3")]
+    pub opened: Option<pb::RosterFixed>,
 }
 
 /// A model that is in no record of its own.
@@ -210,39 +222,39 @@ pub(super) fn time_at<I, E>(unix_millis: u64, hand: &Hand<I, E>) -> Time {
 }
 
 impl RoundUnderWay {
-    /// The round that a party is in; none where its machine could not be brought back to where it is.
-    pub fn of(active: &Active, ctx: &Context) -> Option<Self> {
-        let past = active.past.as_ref()?;
-        let step = |step: &PastStep| KeptStep {
+    /// The round that a party is in, where its update may count already or not; none where its machine could not be brought
+    /// back to where it is.
+    pub fn of(active: &Participation, may_count: bool, ctx: &Context) -> Option<Self> {
+        let log = active.log.as_ref()?;
+        let step = |step: &ReplayStep| KeptStep {
             seed: step.seed.to_vec(),
             message: step.message.as_ref().map(|message| message.to_vec()),
         };
-        let mut start = past.start.clone();
+        let mut start = log.start.clone();
         let members = active.round.roster().members().iter();
         start.certificates = members
             .map(|member| member.certificate.clone().into())
             .collect();
-        let update = active.own.update.as_ref();
         Some(Self {
             start: Some(start),
-            from_snapshot: past.from_snapshot,
-            steps: past.steps.iter().map(step).collect(),
-            held: active.held.as_ref().map(|message| message.to_vec()),
-            update: update.map(KeptUpdate::of),
-            clipped: active.own.clipped,
+            from_snapshot: log.from_snapshot,
+            steps: log.steps.iter().map(step).collect(),
+            held: None,
+            update: None,
+            clipped: active.clipped,
             timings: active.timings,
             deadline: unix_millis_at(active.deadline, &ctx.hand),
             unwanted: active.unwanted,
-            out: Some(active.may_count()),
-            warnings: active.own.warnings.clone(),
+            out: Some(may_count),
+            warnings: active.warnings.clone(),
         })
     }
 
     /// What the machine was given; none where a seed is damaged.
-    pub fn steps(&mut self) -> Option<Vec<PastStep>> {
+    pub fn steps(&mut self) -> Option<Vec<ReplayStep>> {
         let step = |step: KeptStep| {
             let seed = Zeroizing::new(step.seed);
-            Some(PastStep {
+            Some(ReplayStep {
                 seed: Zeroizing::new(seed.as_slice().try_into().ok()?),
                 message: step.message.map(Into::into),
             })

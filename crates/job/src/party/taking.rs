@@ -6,18 +6,20 @@ use blindsum_encode::LeftoverSize;
 use tracing::info;
 
 use super::exchange::Told;
-use super::member::Member;
+use super::job_party::JobParty;
+use super::participation::Participation;
 use super::result::RoundResult;
 use super::states::State;
 use super::suspended::RoundUnderWay;
 use super::untaken::Untaken;
 use crate::{JobError, pb};
 
-impl Member {
+impl JobParty {
     /// The caller has the result of a round, or will not want it.
     pub(super) async fn takes(&mut self, round: u64) -> Result<(), JobError> {
-        if let Some(active) = self.state.in_round(round) {
-            active.unwanted = true;
+        let of = self.state.participation_mut();
+        if let Some(of) = of.filter(|of| of.number() == round) {
+            of.unwanted = true;
         }
         match self.told == Some(round) {
             true => self.took().await,
@@ -49,6 +51,7 @@ impl Member {
     /// The caller is told the result.
     pub(super) async fn tell_result(
         &mut self,
+        of: Participation,
         done: pb::RoundDone,
         result: RoundResult,
     ) -> Result<(), JobError> {
@@ -61,17 +64,14 @@ impl Member {
             Some(LeftoverSize { norm, coordinates }) => info!(%party, round, survivors, model,
                 left_norm = norm, left_coordinates = coordinates, "round done"),
         }
-        let active = self.state.leave_round();
-        let under_way = active
-            .as_ref()
-            .and_then(|active| RoundUnderWay::of(active, &self.ctx));
+        let under_way = RoundUnderWay::of(&of, true, &self.ctx);
         let again = under_way.map(|under_way| (under_way, done));
         let untaken = Untaken::new(round, &result, &self.ctx.identity.name, again);
         self.state = State::Untaken(Box::new(untaken));
         self.told = Some(round);
         // guard: campaign-results-are-told-once
         self.ctx.tell(Told::Ended(round, Ok(Box::new(result))));
-        match active.is_some_and(|active| active.unwanted) {
+        match of.unwanted {
             true => self.took().await,
             false => Ok(()),
         }

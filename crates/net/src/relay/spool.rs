@@ -131,15 +131,15 @@ impl Spool {
         place: &Range<u64>,
         range: Range<usize>,
         out: &mut Vec<u8>,
-    ) -> io::Result<()> {
+    ) -> Result<(), ShelfError> {
         let start = place.start.saturating_add(range.start as u64);
         let end = place.start.saturating_add(range.end as u64);
         let file = self.file.as_ref().filter(|_| end <= place.end);
-        let file = file.ok_or_else(|| missing(party))?;
+        let file = file.ok_or_else(|| ShelfError::missing(party))?;
         let before = out.len();
         out.resize(before + range.len(), 0);
         let buffer = out.get_mut(before..).unwrap_or_default();
-        read_exact_at(file, buffer, start)
+        read_exact_at(file, buffer, start).map_err(|e| self.error(e))
     }
 
     fn error(&self, error: io::Error) -> ShelfError {
@@ -177,18 +177,14 @@ impl Shelf for Spool {
         range: Range<usize>,
         out: &mut Vec<u8>,
     ) -> Result<(), ShelfError> {
-        let read = match self.places.get(&party) {
-            Some(Place::Memory(answer)) => match answer.get(range) {
-                Some(bytes) => {
-                    out.extend_from_slice(bytes);
-                    Ok(())
-                }
-                None => Err(missing(party)),
-            },
-            Some(Place::File(place)) => self.read_file(party, place, range, out),
-            None => Err(missing(party)),
-        };
-        read.map_err(|e| self.error(e))
+        let missing = || ShelfError::missing(party);
+        match self.places.get(&party).ok_or_else(missing)? {
+            Place::Memory(answer) => {
+                out.extend_from_slice(answer.get(range).ok_or_else(missing)?);
+                Ok(())
+            }
+            Place::File(place) => self.read_file(party, place, range, out),
+        }
     }
 
     fn waits(&self) -> bool {
@@ -202,11 +198,6 @@ impl Drop for Spool {
         let spilled = &self.shared.spilled;
         spilled.fetch_sub(self.written, Ordering::Relaxed);
     }
-}
-
-fn missing(party: PartyId) -> io::Error {
-    let what = format!("bytes of {party} that did not come");
-    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 /// Reads at a place, whatever other threads read meanwhile.

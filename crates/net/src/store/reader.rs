@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use blindsum_job::coordinator::Standing;
+use blindsum_job::coordinator::Ordered;
 use blindsum_job::store::other_spec;
 use blindsum_protocol::{Best, Job, JobSpec};
 use rusqlite::{Connection, OptionalExtension};
@@ -157,7 +157,7 @@ impl StoreReader {
             false => Ok(Vec::new()),
         })?;
         let standing =
-            Standing::read(&spec, &standing).map_err(|error| self.damaged(&status.job, &error))?;
+            Ordered::read(&spec, &standing).map_err(|error| self.damaged(&status.job, &error))?;
         let model_from = self.sql(|| match firsts::exist(&self.connection)? {
             true => firsts::get(&self.connection, &status.job),
             false => Ok(String::new()),

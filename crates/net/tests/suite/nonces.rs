@@ -44,7 +44,7 @@ impl Scene {
         let parties: Vec<Credentials> = others.iter().map(|name| self.pki.party(name)).collect();
         let parties: Vec<&Credentials> = parties.iter().collect();
         let mut start = Cast::new(&self.a, &[], &parties).start(ready.round, &model);
-        let numbers = self.job.numbers_for(start.roster.len()).unwrap();
+        let numbers = self.job.round_parameters_for(start.roster.len()).unwrap();
         start.numbers = Some(numbers.into());
         let names = std::iter::once("a").chain(others.iter().copied());
         let committed = start.roster.iter().zip(names).map(|(member, name)| {

@@ -113,7 +113,7 @@ fn case_55_nothing_of_a_round_goes_out_before_the_connection_has_begun_it() {
     let mut line = fake.welcome(&job);
     let nonce = line.offer(1, &model);
     let start = pb::RoundStart {
-        numbers: Some(job.numbers_for(3).unwrap().into()),
+        numbers: Some(job.round_parameters_for(3).unwrap().into()),
         ..Cast::new(&a, &nonce, &[&b, &c]).start(1, &model)
     };
     line.send(start.clone());

@@ -134,7 +134,7 @@ impl Job {
     ///
     /// # Errors
     /// `n` is outside of this range, or no numbers meet a rule, which the fault quotes.
-    pub fn numbers_for(&self, n: usize) -> Result<RoundParameters, Fault> {
+    pub fn round_parameters_for(&self, n: usize) -> Result<RoundParameters, Fault> {
         self.check_roster_size(n)?;
         match &self.spec().info().round_parameters {
             Some(rules) => (rules.choose)(self, n)
@@ -147,7 +147,7 @@ impl Job {
     ///
     /// # Errors
     /// [`FaultKind::Number`]: the number and the rule that it breaks.
-    pub fn check_numbers(&self, n: usize, told: RoundParameters) -> Result<(), FaultKind> {
+    pub fn check_parameters(&self, n: usize, told: RoundParameters) -> Result<(), FaultKind> {
         match &self.spec().info().round_parameters {
             Some(rules) => {
                 told.check_absent(rules.names)?;

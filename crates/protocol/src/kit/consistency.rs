@@ -4,7 +4,8 @@
 use blindsum_crypto::sign::{IdentityKey, SIGNATURE_LEN};
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
-use crate::kit::wire::{Bounded, Opaque, PARTY, PREFIX, ascending, encode, list};
+use crate::kit::keys::is_signed;
+use crate::kit::wire::{Bounded, Opaque, PARTY, PREFIX, check_ascending, encode, list};
 use crate::{FaultKind, PartyId, PartySet, Round};
 
 /// Label of what parties sign over the survivor set.
@@ -32,10 +33,7 @@ pub(crate) fn signed_survivors(
     signature: &[u8],
 ) -> bool {
     let bytes = survivors_bytes(round, survivors);
-    round
-        .roster()
-        .verifying_key(signer.0)
-        .is_some_and(|key| key.verify(SIGN_SURVIVORS, &bytes, signature).is_ok())
+    is_signed(round, signer, SIGN_SURVIVORS, &bytes, signature)
 }
 
 /// A party's signature over the survivor set.
@@ -98,7 +96,8 @@ pub(crate) fn check_signatures(
     check_signed_by(message, may_sign, signed, need)
 }
 
-/// The same of whatever else is signed: `signed` says whether a signature is right.
+/// Checks the signatures over what parties were told: of parties that may sign, each listed once, `need` of which are right
+/// as `signed` says.
 pub(crate) fn check_signed_by(
     message: &Signatures,
     may_sign: impl Fn(PartyId) -> bool,
@@ -106,10 +105,9 @@ pub(crate) fn check_signed_by(
     need: usize,
 ) -> Result<(), FaultKind> {
     let malformed = |rule: String| FaultKind::malformed("signatures", rule);
+    let signers = message.entries.iter().map(|entry| entry.party);
     // guard: signers-listed-once
-    if !ascending(message.entries.iter().map(|entry| entry.party)) {
-        return Err(malformed("parties must ascend, each listed once".into()));
-    }
+    check_ascending("signatures", signers)?;
     let mut have = 0;
     for entry in &message.entries {
         let signer = PartyId(entry.party);

@@ -9,7 +9,7 @@ use blindsum_crypto::seal::{SealKey, seal_key};
 
 use crate::core::round::ClientSetup;
 use crate::kit::snapshot::Reader;
-use crate::kit::wire::{VERSION, ascending};
+use crate::kit::wire::{VERSION, check_ascending};
 use crate::{Adversary, FaultKind, PartyId, Round, SuiteName};
 
 pub(crate) fn suite_of(round: &Round) -> Suite {
@@ -21,6 +21,35 @@ pub(crate) fn suite_of(round: &Round) -> Suite {
 
 pub(crate) fn is_active(round: &Round) -> bool {
     round.job().spec().adversary == Adversary::Active
+}
+
+/// Whether a party signed a message for a purpose.
+pub(crate) fn is_signed(
+    round: &Round,
+    signer: PartyId,
+    label: &str,
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    let key = round.roster().verifying_key(signer.0);
+    key.is_some_and(|key| key.verify(label, message, signature).is_ok())
+}
+
+/// Checks that a party signed a message for a purpose.
+///
+/// # Errors
+/// [`FaultKind::BadSignature`]: it did not.
+pub(crate) fn check_signed(
+    round: &Round,
+    signer: PartyId,
+    label: &str,
+    message: &[u8],
+    signature: &[u8],
+) -> Result<(), FaultKind> {
+    match is_signed(round, signer, label, message, signature) {
+        true => Ok(()),
+        false => Err(FaultKind::BadSignature { signer }),
+    }
 }
 
 /// What a party signs over its fresh keys: round, rank, the keys, and what a protocol adds behind them. Key lengths are
@@ -90,12 +119,8 @@ impl KeySignatures {
     ) -> Result<(), FaultKind> {
         if self.are_due(round) {
             let bytes = advertised_bytes(round, owner, parts);
-            return round
-                .roster()
-                .verifying_key(owner.0)
-                // guard: keys-are-signed
-                .and_then(|key| key.verify(self.label, &bytes, signature).ok())
-                .ok_or(FaultKind::BadSignature { signer: owner });
+            // guard: keys-are-signed
+            return check_signed(round, owner, self.label, &bytes, signature);
         }
         match signature.is_empty() {
             true => Ok(()),
@@ -163,9 +188,7 @@ pub(crate) fn keys_of_others<T>(
     check: impl Fn(PartyId, &T) -> Result<PublicKey, FaultKind>,
 ) -> Result<BTreeMap<PartyId, PublicKey>, FaultKind> {
     let malformed = |rule: String| FaultKind::malformed("keys", rule);
-    if !ascending(entries.iter().map(&party_of)) {
-        return Err(malformed("parties must ascend, each listed once".into()));
-    }
+    check_ascending("keys", entries.iter().map(&party_of))?;
     let mut seen = SeenKeys::default();
     let mut all = BTreeMap::new();
     for entry in entries {

@@ -118,14 +118,27 @@ pub(crate) trait Bounded: DeserializeBytes + Sized {
     }
 }
 
-/// Whether the parties of a list ascend: no repetition, one order.
-pub(crate) fn ascending(parties: impl IntoIterator<Item = u32>) -> bool {
-    let mut last = None;
-    parties.into_iter().all(|party| {
-        let fits = last < Some(party);
-        last = Some(party);
-        fits
-    })
+/// Checks that the parties of a list in a message ascend: no repetition, one order.
+///
+/// # Errors
+/// [`FaultKind::Malformed`] of this message.
+pub(crate) fn check_ascending(
+    message: &'static str,
+    parties: impl IntoIterator<Item = u32>,
+) -> Result<(), FaultKind> {
+    let parties = parties.into_iter();
+    match parties.is_sorted_by(|one, next| one < next) {
+        true => Ok(()),
+        false => Err(FaultKind::malformed(
+            message,
+            "parties must ascend, each listed once",
+        )),
+    }
+}
+
+/// Bytes of a message with this body.
+pub(crate) fn framed(body: usize) -> u64 {
+    (HEADER + body) as u64
 }
 
 /// Bytes behind their length.

@@ -23,7 +23,7 @@ impl Judged {
 
     /// Which number breaks a rule; empty where none does.
     fn verdict(&self, job: &Job, told: RoundParameters) -> String {
-        match job.check_numbers(self.roster, told) {
+        match job.check_parameters(self.roster, told) {
             Ok(()) => String::new(),
             Err(FaultKind::Number { name, rule }) => {
                 assert!(rule.contains(name), "{name}: {rule}");
@@ -41,7 +41,7 @@ fn case_46_numbers_are_judged_as_exact_probabilities_say() {
     for judged in load::<Judged>(FILE, "numbers") {
         let job = judged.job();
         let chosen = RoundParameters::from_words(judged.chosen);
-        assert_eq!(job.numbers_for(judged.roster).unwrap(), chosen);
+        assert_eq!(job.round_parameters_for(judged.roster).unwrap(), chosen);
         assert_eq!(judged.verdict(&job, chosen), "");
         for (neighbours, threshold, packing, expected) in &judged.told {
             let told = RoundParameters::from_words([*neighbours, *threshold, *packing]);

@@ -28,6 +28,8 @@ type Begun = u64;
 pub(super) struct Conduct {
     /// How many parties may lie.
     corrupt: usize,
+    /// Rounds that were begun. Their numbers also move by what parties say, this one does not.
+    pub begun: Begun,
     claims: Claims,
     liars: BTreeMap<Arc<str>, Liar>,
     /// The parties that have ended rounds without having lied.
@@ -48,31 +50,32 @@ impl Conduct {
         }
     }
 
-    /// A party has sent in a round what no honest party sends. In one round that counts once.
-    pub fn lied(&mut self, name: &Arc<str>, round: Begun) {
-        if self.liars.entry(name.clone()).or_default().again(round) {
+    /// A party has sent in the latest round what no honest party sends. In one round that counts once.
+    pub fn lied(&mut self, name: &Arc<str>) {
+        let liar = self.liars.entry(name.clone()).or_default();
+        if liar.again(self.begun) {
             self.claims.forget(name);
         }
     }
 
     /// A party could not open its nonce, or did not want to, and the round has ended.
-    pub fn kept_nonce_back(&mut self, name: &Arc<str>, round: Begun) {
-        self.missed(name, round, How::KeptNonceBack);
+    pub fn kept_nonce_back(&mut self, name: &Arc<str>) {
+        self.missed(name, How::KeptNonceBack);
     }
 
     /// A party gave no update to a round, by its own word, and the round has ended without a sum.
-    pub fn gave_no_update(&mut self, name: &Arc<str>, round: Begun) {
-        self.missed(name, round, How::GaveNoUpdate);
+    pub fn gave_no_update(&mut self, name: &Arc<str>) {
+        self.missed(name, How::GaveNoUpdate);
     }
 
     /// A party was lost in a round that has no sum without it, and the round has ended.
-    pub fn lost(&mut self, name: &Arc<str>, round: Begun) {
-        self.missed(name, round, How::Lost);
+    pub fn lost(&mut self, name: &Arc<str>) {
+        self.missed(name, How::Lost);
     }
 
-    fn missed(&mut self, name: &Arc<str>, round: Begun, how: How) {
+    fn missed(&mut self, name: &Arc<str>, how: How) {
         let before = self.missed.get(name).copied();
-        let missed = Missed::after(before, how, round);
+        let missed = Missed::after(before, how, self.begun);
         self.missed.insert(name.clone(), missed);
     }
 
@@ -85,12 +88,12 @@ impl Conduct {
         }
     }
 
-    /// One party says that another one has lied in a round. Gives the party that is now known to be a liar, if any.
-    pub fn accused(&mut self, by: &Arc<str>, about: &Arc<str>, round: Begun) -> Option<Arc<str>> {
+    /// One party says that another one has lied in the latest round. Gives the party that is now known to be a liar, if any.
+    pub fn accused(&mut self, by: &Arc<str>, about: &Arc<str>) -> Option<Arc<str>> {
         if by == about {
             return None;
         }
-        let (accusers, accused) = self.claims.add(by, about, round);
+        let (accusers, accused) = self.claims.add(by, about, self.begun);
         let liar = match (accusers > self.corrupt, accused > self.corrupt) {
             // guard: claims-are-matched
             (true, _) => about,
@@ -98,18 +101,24 @@ impl Conduct {
             (false, true) => by,
             (false, false) => return None,
         };
-        self.lied(liar, round);
+        self.lied(liar);
         Some(liar.clone())
     }
 
     /// These parties have left a round that failed. If one of them has accused somebody in it, it had to leave.
-    pub fn left(&mut self, names: &BTreeSet<Arc<str>>, round: Begun) {
-        self.claims.left(names, round);
+    pub fn left(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.claims.left(names, self.begun);
     }
 
     /// These parties took part in a round in which updates were asked for, whatever came of it.
-    pub fn took_part(&mut self, names: &BTreeSet<Arc<str>>, round: Begun) {
-        self.claims.took_part(names, round);
+    pub fn took_part(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.claims.took_part(names, self.begun);
+    }
+
+    /// A round begins: who sits it out is decided.
+    pub fn begin(&mut self) {
+        self.begun += 1;
+        self.choose(self.begun);
     }
 
     /// Decides who sits out this round, which is the next one. May be called again when something has changed.
@@ -144,15 +153,16 @@ impl Conduct {
     }
 
     /// Whether nobody sits out rounds, or will because of what has happened.
-    pub fn is_at_rest(&self, round: Begun) -> bool {
+    pub fn is_at_rest(&self) -> bool {
+        let round = self.begun;
         let is_liar = self.liars.keys().any(|name| self.is_liar(name, round));
         let is_lossy = self.missed.keys().any(|name| self.is_lossy(name, round));
         !is_liar && !is_lossy && self.claims.are_at_rest(round)
     }
 
-    /// Whether a party has accused another one in this round.
-    pub fn has_accused(&self, name: &str, round: Begun) -> bool {
-        self.claims.has_accused(name, round)
+    /// Whether a party has accused another one in the latest round.
+    pub fn has_accused(&self, name: &str) -> bool {
+        self.claims.has_accused(name, self.begun)
     }
 
     /// Why a party takes no part in the round that was [chosen](Self::choose) for last; `None` if it may.

@@ -5,7 +5,6 @@ use super::*;
 /// Laws and rounds of parties "a", "b", ….
 struct World {
     conduct: Conduct,
-    round: Begun,
     parties: Vec<Arc<str>>,
 }
 
@@ -14,19 +13,17 @@ impl World {
         let names = (0..parties).map(|party| name(&format!("{}", letter(party))));
         Self {
             conduct: Conduct::of(corrupt),
-            round: 0,
             parties: names.collect(),
         }
     }
 
     /// The next round begins; gives who is in it.
     fn begin(&mut self) -> BTreeSet<Arc<str>> {
-        self.round += 1;
-        self.conduct.choose(self.round);
+        self.conduct.begin();
         let parties = self.parties.iter();
-        let into = parties.filter(|name| self.conduct.sits_out(name, self.round).is_none());
+        let into = parties.filter(|name| self.conduct.sits_out(name, self.conduct.begun).is_none());
         let into: BTreeSet<Arc<str>> = into.cloned().collect();
-        self.conduct.took_part(&into, self.round);
+        self.conduct.took_part(&into);
         into
     }
 
@@ -42,16 +39,16 @@ impl World {
 
     fn accuses(&mut self, by: &str, about: &str) -> Option<Arc<str>> {
         let (by, about) = (name(by), name(about));
-        self.conduct.accused(&by, &about, self.round)
+        self.conduct.accused(&by, &about)
     }
 
     fn lied(&mut self, who: &str) {
-        self.conduct.lied(&name(who), self.round);
+        self.conduct.lied(&name(who));
     }
 
     fn left(&mut self, who: &[&str]) {
         let names = who.iter().map(|who| name(who)).collect();
-        self.conduct.left(&names, self.round);
+        self.conduct.left(&names);
     }
 }
 
@@ -150,7 +147,7 @@ fn case_52_who_gives_no_update_again_and_again_sits_out_longer() {
     let mut world = World::of(4, 1);
     let again = |world: &mut World| {
         world.begin();
-        world.conduct.gave_no_update(&name("a"), world.round);
+        world.conduct.gave_no_update(&name("a"));
     };
     for rounds in [0, 1, 2, 4] {
         again(&mut world);
@@ -173,7 +170,7 @@ fn case_52_a_turn_of_who_sits_out_anyway_is_that_of_the_other() {
     world.begin();
     world.accuses("a", "b");
     assert_eq!(world.out(2), ["a", "b"]);
-    (0..3).for_each(|_| world.conduct.gave_no_update(&name("a"), world.round));
+    (0..3).for_each(|_| world.conduct.gave_no_update(&name("a")));
     assert_eq!(world.out(2), ["a", "a"]);
     let next = world.out(2);
     assert_eq!(next.iter().filter(|out| *out == "a").count(), 1, "{next:?}");
@@ -260,13 +257,12 @@ fn case_52_who_stays_away_does_not_keep_its_turn() {
     world.accuses("a", "b");
     let mut count = 0;
     for _ in 0..20 {
-        world.round += 1;
-        world.conduct.choose(world.round);
+        world.conduct.begin();
         let names = world.parties.iter().filter(|name| &***name != "a");
-        let is_in = |name: &&Arc<str>| world.conduct.sits_out(name, world.round).is_none();
+        let is_in = |name: &&Arc<str>| world.conduct.sits_out(name, world.conduct.begun).is_none();
         let into: BTreeSet<Arc<str>> = names.filter(is_in).cloned().collect();
         count += u32::from(into.contains("b"));
-        world.conduct.took_part(&into, world.round);
+        world.conduct.took_part(&into);
     }
     assert_eq!(count, 10);
 }
@@ -289,16 +285,16 @@ fn a_conduct_that_was_stored_goes_on_as_it_was() {
     world.begin();
     world.accuses("a", "b");
     world.lied("c");
-    world.conduct.lost(&name("d"), world.round);
+    world.conduct.lost(&name("d"));
     world.out(24);
     world.begin();
     world.accuses("a", "b");
     world.begin();
-    let bytes = world.conduct.to_bytes(world.round);
-    let (conduct, round) = Conduct::from_bytes(2, &bytes).unwrap();
+    let round = world.conduct.begun;
+    let bytes = world.conduct.to_bytes(round);
+    let conduct = Conduct::from_bytes(2, &bytes).unwrap();
     let mut again = World {
         conduct,
-        round,
         ..World::of(5, 2)
     };
     assert_eq!(again.conduct.to_bytes(round), bytes);
@@ -400,7 +396,7 @@ impl Attack {
             }
             for (by, about) in claims {
                 let (by, about) = (world.parties[by].clone(), world.parties[about].clone());
-                world.conduct.accused(&by, &about, world.round);
+                world.conduct.accused(&by, &about);
             }
         }
         counts

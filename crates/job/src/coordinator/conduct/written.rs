@@ -41,11 +41,11 @@ impl Conduct {
         serde_json::to_vec(&written).unwrap_or_default()
     }
 
-    /// The record of a job in which `corrupt` parties may lie, and the number of rounds that were begun, from bytes.
+    /// The record of a job in which `corrupt` parties may lie, from bytes.
     ///
     /// # Errors
     /// Bytes of another form, or damaged.
-    pub fn from_bytes(corrupt: usize, bytes: &[u8]) -> Result<(Self, Begun), String> {
+    pub fn from_bytes(corrupt: usize, bytes: &[u8]) -> Result<Self, String> {
         let written: Written = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         if written.version != VERSION {
             let (other, known) = (written.version, VERSION);
@@ -58,13 +58,13 @@ impl Conduct {
             waits: by_one(written.waits),
             ..Claims::default()
         };
-        let conduct = Self {
+        Ok(Self {
+            begun: written.begun,
             claims,
             liars: by_one(written.liars),
             missed: by_one(written.missed),
             ..Self::of(corrupt)
-        };
-        Ok((conduct, written.begun))
+        })
     }
 }
 

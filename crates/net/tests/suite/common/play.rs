@@ -145,7 +145,7 @@ impl Play {
         let mut start = Cast::new(&self.a, &ready.nonce, &others).start(ready.round, &model);
         start.kind = kind.into();
         if kind == pb::RoundKind::Sum {
-            let numbers = self.job.numbers_for(start.roster.len()).unwrap();
+            let numbers = self.job.round_parameters_for(start.roster.len()).unwrap();
             start.numbers = Some(numbers.into());
         }
         let fixed = (self.job.commits_nonces()).then(|| self.fixed(&start, &ready.commitment));

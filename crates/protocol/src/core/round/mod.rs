@@ -67,7 +67,7 @@ impl Round {
         roster: Arc<CertifiedRoster>,
         model_hash: &[u8; 32],
     ) -> Result<Self, Fault> {
-        let numbers = job.numbers_for(roster.len())?;
+        let numbers = job.round_parameters_for(roster.len())?;
         Self::announced(job, number, roster, model_hash, numbers)
     }
 
@@ -77,7 +77,7 @@ impl Round {
     ///
     /// # Errors
     /// A roster larger than `parties` or smaller than `min_parties`; [`FaultKind::Number`] for numbers that break a
-    /// rule of [`check_numbers`](Job::check_numbers).
+    /// rule of [`check_parameters`](Job::check_parameters).
     pub fn announced(
         job: Arc<Job>,
         number: u64,
@@ -87,7 +87,7 @@ impl Round {
     ) -> Result<Self, Fault> {
         job.check_roster_size(roster.len())?;
         // guard: numbers-are-checked
-        job.check_numbers(roster.len(), numbers)
+        job.check_parameters(roster.len(), numbers)
             .map_err(Fault::server)?;
         // guard: the-model-is-in-the-context, numbers-are-in-the-context
         let bound: [&[u8]; 2] = [model_hash, &numbers.to_bytes()];
@@ -343,7 +343,7 @@ impl Round {
     }
 
     /// The numbers of neighbours, shares and words in a polynomial; all 0 in a key set-up.
-    pub fn numbers(&self) -> RoundParameters {
+    pub fn parameters(&self) -> RoundParameters {
         self.numbers
     }
 
@@ -441,12 +441,12 @@ mod tests {
         let cohort = Cohort::new(spec, 1);
         let Round { job, roster, .. } = &*cohort.round;
         let told = |threshold| {
-            let [neighbours, _, packing] = cohort.round.numbers().words();
+            let [neighbours, _, packing] = cohort.round.parameters().words();
             let numbers = RoundParameters::from_words([neighbours, threshold, packing]);
             let (job, roster) = (job.clone(), roster.clone());
             Round::announced(job, 7, roster, &[9; 32], numbers).unwrap()
         };
-        let chosen = cohort.round.numbers().words()[1];
+        let chosen = cohort.round.parameters().words()[1];
         assert_eq!(told(chosen).context(), told(chosen).context());
         assert_ne!(told(chosen).context(), told(chosen + 1).context());
     }

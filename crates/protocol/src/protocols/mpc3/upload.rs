@@ -29,6 +29,7 @@ use super::shapes::upload_shape;
 use super::weighing::SHORTEST_ROOT;
 use super::{COORDINATOR, TAG, has_keys, is_active};
 use crate::core::round::ClientSetup;
+use crate::kit::keys::check_signed;
 use crate::kit::snapshot::Reader;
 use crate::kit::wire::{HEADER, PREFIX};
 use crate::{FaultKind, PartyId, Round, ServerIndex};
@@ -241,8 +242,6 @@ fn check_signature(
             false => Err(FaultKind::malformed("signature", rule)),
         };
     }
-    let key = round.roster().verifying_key(party.0);
     // guard: uploads-are-signed
-    key.and_then(|key| key.verify(SIGN_UPLOAD, header, signature).ok())
-        .ok_or(FaultKind::BadSignature { signer: party })
+    check_signed(round, party, SIGN_UPLOAD, header, signature)
 }

@@ -23,7 +23,7 @@ use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 pub(super) use super::commitments::{HASH, SALT};
 use super::commitments::{Leaf, Paths, Root, has_words, path_bytes, sealed_hash};
 use crate::kit::advertise::KeyEntry;
-use crate::kit::keys::KeySignatures;
+use crate::kit::keys::{KeySignatures, is_signed};
 use crate::kit::wire::{Bounded, Opaque, PREFIX, list};
 use crate::{FaultKind, PartyId, PartySet, Round};
 
@@ -112,18 +112,6 @@ pub(super) fn response_bytes(
 /// What parties sign over the challenge.
 pub(super) fn challenge_bytes(round: &Round, challenge: &Hash) -> Vec<u8> {
     [round.context().0, *challenge].concat()
-}
-
-/// Whether a party signed a message for a purpose.
-pub(super) fn is_signed(
-    round: &Round,
-    signer: PartyId,
-    label: &str,
-    message: &[u8],
-    signature: &[u8],
-) -> bool {
-    let key = round.roster().verifying_key(signer.0);
-    key.is_some_and(|key| key.verify(label, message, signature).is_ok())
 }
 
 /// What the coordinator says of its nonce before anybody shares.

@@ -42,24 +42,15 @@ use messages::{COMMITMENT, HASH, Keys, PieceLayout, Shown, response_len};
 
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round_parameters::{ParameterRules, as_asked, broken, round_parameters};
+use crate::core::round_parameters::{ParameterRules, as_asked};
 use crate::kit::advertise::{Advert, AwaitKeys};
 use crate::kit::consistency::{Signatures, Signed};
+use crate::kit::packed::Chosen;
 use crate::kit::restore::Derived;
-use crate::kit::wire::{Bounded, HEADER, PARTY};
+use crate::kit::wire::{Bounded, PARTY, framed};
 use crate::{
     Adversary, Fault, FaultKind, Job, JobSpec, Opens, Plan, Round, RoundParameters, SpecError, Who,
 };
-
-round_parameters! {
-    /// What the coordinator chooses for a round.
-    Chosen {
-        /// Shares k that rebuild a sum.
-        threshold,
-        /// Words l in a polynomial.
-        packing,
-    }
-}
 
 impl ProtocolTable for PssMalicious {
     fn info(&self) -> &'static ProtocolInfo {
@@ -78,7 +69,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     round_parameters: Some(ParameterRules {
         names: Chosen::NAMES,
         choose,
-        check: check_numbers,
+        check: check_parameters,
     }),
     ..ProtocolInfo::of(plan, |round| {
         Ok(Arc::new(Derived {
@@ -232,11 +223,7 @@ fn shape(job: &Job, parameters: ValidityParameters) -> Result<ProofShape, SpecEr
 
 fn choose(job: &Job, n: usize) -> Result<RoundParameters, SpecError> {
     let found = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
-    let chosen = Chosen {
-        threshold: found.threshold() as u32,
-        packing: found.packing() as u32,
-    };
-    Ok(chosen.into())
+    Ok(Chosen::of(found.threshold(), found.packing()))
 }
 
 /// The parameters from the numbers that the coordinator has announced, which keep the privacy of a party.
@@ -257,22 +244,11 @@ fn announced_parameters(
 }
 
 /// Privacy, and that no party has to send more than the plan of the job allows.
-fn check_numbers(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
+fn check_parameters(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
     let numbers = Chosen::from(numbers);
     let parameters = announced_parameters(job, n, numbers)?;
     let shape = shape(job, parameters).map_err(|error| FaultKind::Parameters(error.to_string()))?;
-    let bytes = share_len(PieceLayout::of(&shape), n);
-    let most = job.plan().answer(1).map_or(0, |step| step.largest);
-    match framed(bytes) <= most {
-        true => Ok(()),
-        false => broken(
-            "packing",
-            format!(
-                "packing l = {}: the share vectors have {bytes} bytes, no round of this job needs more than {most}",
-                numbers.packing
-            ),
-        ),
-    }
+    numbers.check_share_vectors(job, share_len(PieceLayout::of(&shape), n))
 }
 
 fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
@@ -302,7 +278,7 @@ fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
 
 /// The sharing of a round.
 fn sharing_of(round: &Round) -> Result<ValiditySharing, Fault> {
-    let parameters = announced_parameters(round.job(), round.parties(), round.numbers().into())
+    let parameters = announced_parameters(round.job(), round.parties(), round.parameters().into())
         .map_err(Fault::server)?;
     statement(round.job())
         .and_then(|statement| ValiditySharing::new(parameters, statement).map_err(refused))
@@ -318,10 +294,6 @@ fn required(round: &Round, sharing: &ValiditySharing) -> usize {
 }
 
 /// Bytes of a message with a body of so many.
-fn framed(body: usize) -> u64 {
-    (HEADER + body) as u64
-}
-
 /// Bytes with which a party shares its vector among so many others and itself.
 fn share_len(piece: PieceLayout, parties: usize) -> usize {
     COMMITMENT + (parties - 1) * piece.len()

@@ -33,25 +33,16 @@ use blindsum_sharing::ramp::{
 
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
-use crate::core::round_parameters::{ParameterRules, as_asked, broken, round_parameters};
+use crate::core::round_parameters::{ParameterRules, as_asked};
 use crate::kit::advertise::{Advert, AwaitKeys};
 use crate::kit::consistency::{Signatures, Signed};
+use crate::kit::packed::Chosen;
 use crate::kit::restore::Derived;
-use crate::kit::wire::{Bounded, HEADER};
+use crate::kit::wire::{Bounded, framed};
 use crate::{
     Adversary, Fault, FaultKind, Job, JobSpec, Opens, Plan, ProtocolChoice, Round, RoundParameters,
     SpecError,
 };
-
-round_parameters! {
-    /// What the coordinator chooses for a round.
-    Chosen {
-        /// Shares k that rebuild a sum.
-        threshold,
-        /// Words l in a polynomial.
-        packing,
-    }
-}
 
 impl ProtocolTable for Fssa {
     fn info(&self) -> &'static ProtocolInfo {
@@ -75,7 +66,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     round_parameters: Some(ParameterRules {
         names: Chosen::NAMES,
         choose,
-        check: check_numbers,
+        check: check_parameters,
     }),
     ..ProtocolInfo::of(plan, |round| {
         Ok(Arc::new(Derived {
@@ -126,11 +117,7 @@ fn parameters(job: &Job, n: usize) -> Result<RampParameters, ParameterError> {
 
 fn choose(job: &Job, n: usize) -> Result<RoundParameters, SpecError> {
     let found = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
-    let chosen = Chosen {
-        threshold: found.threshold() as u32,
-        packing: found.packing() as u32,
-    };
-    Ok(chosen.into())
+    Ok(Chosen::of(found.threshold(), found.packing()))
 }
 
 /// The parameters from the numbers that the coordinator has announced, which keep the privacy of a party.
@@ -153,22 +140,11 @@ fn announced_parameters(job: &Job, n: usize, numbers: Chosen) -> Result<RampPara
 }
 
 /// Privacy, and that no party has to send more than the plan of the job allows.
-fn check_numbers(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
+fn check_parameters(job: &Job, n: usize, numbers: RoundParameters) -> Result<(), FaultKind> {
     let numbers = Chosen::from(numbers);
     let parameters = announced_parameters(job, n, numbers)?;
     let column = residues(job)?.share_len() * parameters.blocks(job.lanes());
-    let columns = framed((n - 1) * messages::sealed_len(column));
-    let most = job.plan().answer(1).map_or(0, |step| step.largest);
-    match columns <= most {
-        true => Ok(()),
-        false => broken(
-            "packing",
-            format!(
-                "packing l = {}: the share vectors have {columns} bytes, no round of this job needs more than {most}",
-                numbers.packing
-            ),
-        ),
-    }
+    numbers.check_share_vectors(job, (n - 1) * messages::sealed_len(column))
 }
 
 fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
@@ -199,7 +175,7 @@ fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, Sharing
 
 /// The sharing of a round.
 fn sharing_of(round: &Round) -> Result<RampSharing, Fault> {
-    let parameters = announced_parameters(round.job(), round.parties(), round.numbers().into())
+    let parameters = announced_parameters(round.job(), round.parties(), round.parameters().into())
         .map_err(Fault::server)?;
     prepare(round.job(), parameters).map_err(|e| Fault::server(e.into()))
 }
@@ -214,10 +190,6 @@ fn required_inputs(round: &Round, sharing: &RampSharing) -> usize {
 }
 
 /// Bytes of a message with a body of so many.
-fn framed(body: usize) -> u64 {
-    (HEADER + body) as u64
-}
-
 /// Columns are as large as in any roster that the job allows: a smaller one packs fewer words.
 fn plan(job: &Job, _parties: usize) -> Plan {
     let (spec, most) = (job.spec(), job.spec().parties as usize);

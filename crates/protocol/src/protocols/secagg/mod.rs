@@ -56,7 +56,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     round_parameters: Some(ParameterRules {
         names: Chosen::NAMES,
         choose,
-        check: check_numbers,
+        check: check_parameters,
     }),
     commits,
     check,
@@ -119,7 +119,7 @@ fn choose(job: &Job, parties: usize) -> Result<RoundParameters, SpecError> {
     Ok(chosen.into())
 }
 
-fn check_numbers(job: &Job, parties: usize, told: RoundParameters) -> Result<(), FaultKind> {
+fn check_parameters(job: &Job, parties: usize, told: RoundParameters) -> Result<(), FaultKind> {
     GraphParameters::announced(job.spec(), parties, told.into()).map(|_| ())
 }
 
@@ -131,7 +131,7 @@ fn commits(spec: &JobSpec) -> bool {
 
 /// The graph of a round, whose numbers were checked when it was bound.
 fn graph_of(round: &Round) -> AggregationGraph {
-    let parameters = GraphParameters::of_round(round.parties(), round.numbers().into());
+    let parameters = GraphParameters::of_round(round.parties(), round.parameters().into());
     AggregationGraph::draw(parameters, round.context())
 }
 

@@ -18,7 +18,7 @@ use crate::kit::keys::{
 use crate::kit::restore::Restored;
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
-use crate::kit::wire::{Bounded, ascending, encode};
+use crate::kit::wire::{Bounded, check_ascending, encode};
 use crate::protocols::flashe::held::{HeldKey, delivered, key_id};
 use crate::{Fault, FaultKind, PartyId};
 
@@ -88,10 +88,7 @@ impl AwaitKeys {
     /// somebody else the leader by hiding parties just as well as by changing what they say that they hold.
     fn check(&self, message: &Keys) -> Result<Vec<PublicKey>, FaultKind> {
         let ClientSetup { round, me, .. } = &*self.setup;
-        if !ascending(message.entries.iter().map(|entry| entry.party)) {
-            let rule = "parties must ascend, each listed once";
-            return Err(FaultKind::malformed("keys", rule));
-        }
+        check_ascending("keys", message.entries.iter().map(|entry| entry.party))?;
         let (mut seen, mut keys, mut own) = (SeenKeys::default(), Vec::new(), false);
         for entry in &message.entries {
             let (party, advert) = (PartyId(entry.party), &entry.advert);

@@ -12,7 +12,7 @@ use super::{key_ids, leader, most_common};
 use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::advertise::{Adverts, CollectKeys, TakesKeys};
 use crate::kit::keys::parse_keys;
-use crate::kit::wire::{Bounded, ascending, encode};
+use crate::kit::wire::{Bounded, check_ascending, encode};
 use crate::{Fault, FaultKind, PartyId, PartySet, Round};
 
 pub(crate) fn serve(round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
@@ -87,10 +87,7 @@ impl ServerStage for AwaitDelivery {
 
     fn receive(&mut self, _from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
         let delivery = Delivery::read(self.round.parties(), body)?;
-        if !ascending(delivery.sealed.iter().map(|key| key.party)) {
-            let rule = "parties must ascend, each listed once";
-            return Err(FaultKind::malformed("delivery", rule));
-        }
+        check_ascending("delivery", delivery.sealed.iter().map(|key| key.party))?;
         // guard: flashe-delivery-to-the-listed
         let stranger = |party: &PartyId| !self.advertised.contains(party);
         if let Some(party) = delivery

@@ -9,11 +9,10 @@ use zeroize::Zeroizing;
 use super::verdict::AwaitVerdict;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::consistency::{Signatures, check_signed_by};
+use crate::kit::keys::is_signed;
 use crate::kit::snapshot::Reader;
 use crate::kit::wire::Bounded;
-use crate::protocols::pss_malicious::messages::{
-    SIGN_CHALLENGE, challenge_bytes, is_signed, response_len,
-};
+use crate::protocols::pss_malicious::messages::{SIGN_CHALLENGE, challenge_bytes, response_len};
 use crate::{Fault, FaultKind};
 
 /// This party signed the challenge; the others' signatures come next.

@@ -6,7 +6,8 @@ use super::Shared;
 use super::respond::CollectResponses;
 use crate::core::round::ServerStage;
 use crate::kit::confirm::Confirmed;
-use crate::protocols::pss_malicious::messages::{SIGN_CHALLENGE, challenge_bytes, is_signed};
+use crate::kit::keys::is_signed;
+use crate::protocols::pss_malicious::messages::{SIGN_CHALLENGE, challenge_bytes};
 use crate::{PartyId, Round};
 
 impl Confirmed for Shared {

@@ -10,7 +10,7 @@ use super::share::share_keys;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::advertise::fresh_pair;
 use crate::kit::keys::{KeySignatures, SeenKeys};
-use crate::kit::wire::{Bounded, ascending, encode};
+use crate::kit::wire::{Bounded, check_ascending, encode};
 use crate::protocols::secagg::AggregationGraph;
 use crate::protocols::secagg::keys::{PeerKeys, check_advertised};
 use crate::protocols::secagg::messages::{Advertise, NeighbourKeys};
@@ -59,12 +59,7 @@ impl AwaitKeys {
     fn check(&self, message: &NeighbourKeys) -> Result<BTreeMap<PartyId, PeerKeys>, FaultKind> {
         let ClientSetup { round, me, .. } = &*self.setup;
         // guard: keys-listed-once
-        if !ascending(message.entries.iter().map(|entry| entry.party)) {
-            return Err(FaultKind::malformed(
-                "keys",
-                "parties must ascend, each listed once",
-            ));
-        }
+        check_ascending("keys", message.entries.iter().map(|entry| entry.party))?;
         let neighbours = self.graph.neighbours(*me);
         let bad_own = |reason: &str| FaultKind::BadKey {
             owner: *me,

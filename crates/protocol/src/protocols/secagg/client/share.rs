@@ -15,7 +15,7 @@ use super::held::{Held, HeldShares};
 use super::masked_input::{AwaitSurvivors, masked_input};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::keys::{seal_header, seal_keys};
-use crate::kit::wire::{Bounded, ascending, encode};
+use crate::kit::wire::{Bounded, check_ascending, encode};
 use crate::protocols::secagg::keys::{PeerKeys, commit_seed, pair_mask, pair_sign, self_mask};
 use crate::protocols::secagg::messages::{SealedShares, SharesIn, SharesOut};
 use crate::protocols::secagg::{AggregationGraph, point_of};
@@ -106,10 +106,8 @@ impl AwaitShares {
     /// Opens what the neighbours sealed. A share that does not open ends this party's round: it cannot
     /// know whether the neighbour masks with it.
     fn open(&mut self, message: &SharesIn) -> Result<BTreeMap<PartyId, Held>, Fault> {
-        if !ascending(message.sealed.iter().map(|entry| entry.party)) {
-            let kind = FaultKind::malformed("shares", "parties must ascend, each listed once");
-            return Err(Fault::server(kind));
-        }
+        let ascending = check_ascending("shares", message.sealed.iter().map(|entry| entry.party));
+        ascending.map_err(Fault::server)?;
         let context = self.setup.round.context();
         let mut held = BTreeMap::new();
         for entry in &message.sealed {

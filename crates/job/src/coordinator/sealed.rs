@@ -8,10 +8,10 @@ use blindsum_protocol::RoundKind;
 use bytes::Bytes;
 use tracing::{debug, info, warn};
 
+use super::api::Say;
+use super::connections::Connections;
 use super::context::Context;
-use super::face::Say;
-use super::members::Members;
-use super::offered::{Joining, ReadyParty};
+use super::offered::{Offered, ReadyParty};
 use crate::chunks::{Assembly, Pushed};
 use crate::foreign;
 use crate::machine::Time;
@@ -193,8 +193,8 @@ impl SealedModel {
     pub fn want(
         &mut self,
         context: &Context,
-        members: &Members,
-        joining: Option<&Joining>,
+        members: &Connections,
+        joining: Option<&Offered>,
         name: &Arc<str>,
     ) {
         let kept = self.kept.clone();
@@ -221,8 +221,8 @@ impl SealedModel {
     pub fn refused(
         &mut self,
         context: &Context,
-        members: &Members,
-        joining: Option<&Joining>,
+        members: &Connections,
+        joining: Option<&Offered>,
         name: &Arc<str>,
         version: u64,
     ) -> Result<(), String> {
@@ -251,7 +251,7 @@ impl SealedModel {
     }
 
     /// Asks a party that has the model for it, if another party waits.
-    pub fn ask(&mut self, context: &Context, members: &Members, joining: Option<&Joining>) {
+    pub fn ask(&mut self, context: &Context, members: &Connections, joining: Option<&Offered>) {
         // Whoever is ready and holds the key has the model.
         let holders = joining.into_iter().flat_map(|joining| joining.holders());
         let able = |name: &&Arc<str>| members.has(name) && self.is_useful(name);
@@ -281,8 +281,8 @@ impl SealedModel {
     pub fn heed_sealer(
         &mut self,
         context: &Context,
-        members: &Members,
-        joining: Option<&Joining>,
+        members: &Connections,
+        joining: Option<&Offered>,
     ) -> Option<Time> {
         let now = context.now();
         // guard: pieces-of-a-model-in-time
@@ -328,12 +328,9 @@ impl SealedModel {
             self.asked = Some((of, None));
             return Ok(nobody);
         }
-        let pushed = match part {
-            Some(part) => Ok(part.assembly),
-            None => Assembly::begin(chunk.total, limit),
-        }
-        .and_then(|assembly| assembly.push(chunk.offset, chunk.total, chunk.data));
-        match pushed {
+        let came = part.map(|part| part.assembly);
+        let piece = (chunk.offset, chunk.total, chunk.data);
+        match Assembly::next(came, limit, piece) {
             Ok(Pushed::Part(assembly)) => {
                 let next_until = context.now() + context.settings().chunk_timeout;
                 let part = Part {

@@ -9,23 +9,23 @@ use blindsum_protocol::Message;
 use crate::pb;
 
 /// What the machine of a round was given.
-pub(super) struct Past {
+pub(super) struct ReplayLog {
     /// What began the round.
     pub start: pb::RoundStart,
     /// Whether the steps follow the snapshot in the records, or the machine's beginning.
     pub from_snapshot: bool,
-    pub steps: Vec<PastStep>,
+    pub steps: Vec<ReplayStep>,
 }
 
 /// What one step of the machine was given.
-pub(super) struct PastStep {
+pub(super) struct ReplayStep {
     /// What its randomness began with.
     pub seed: Zeroizing<[u8; 32]>,
     /// The coordinator's message; none started the machine.
     pub message: Option<Message>,
 }
 
-impl Past {
+impl ReplayLog {
     /// Of a round that begins now, or goes on from its snapshot.
     pub fn of(start: &pb::RoundStart, from_snapshot: bool) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Past {
     }
 
     /// The machine has made a step; with a snapshot of it nothing before matters any more.
-    pub fn add(&mut self, step: PastStep, has_snapshot: bool) {
+    pub fn add(&mut self, step: ReplayStep, has_snapshot: bool) {
         match has_snapshot {
             true => {
                 self.from_snapshot = true;

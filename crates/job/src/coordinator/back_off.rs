@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tracing::warn;
 
+use super::api::Parts;
 use super::conduct::Conduct;
+use super::connections::Connections;
 use super::context::Context;
-use super::face::Parts;
-use super::members::Members;
 use super::offered::ReadyParty;
 
 /// Why a party that is ready sits a round out, by the order in which they are in all the same where too few are left.
@@ -22,42 +22,33 @@ pub(super) enum Out {
 }
 
 /// Who sits out rounds. Rounds are counted as they begin.
-pub(super) struct Bans {
+pub(super) struct BackOff {
     /// What parties did wrong.
-    conduct: Conduct,
+    pub conduct: Conduct,
     /// What of that the store has.
     stored: Vec<u8>,
-    /// Rounds that were begun. Their numbers also move by what parties say, this one does not.
-    pub begun: u64,
     /// The party without which there is no round, whatever it did before.
     root: Option<Arc<str>>,
 }
 
-impl Bans {
+impl BackOff {
     /// What the store has of how parties have behaved. What cannot be read ends no job.
     pub fn stored(parts: &Parts, stored: &[u8]) -> Self {
         let spec = parts.job.spec();
         let corrupt = spec.corrupt_parties();
-        let (conduct, begun) = match stored.is_empty() {
-            true => (Conduct::of(corrupt), 0),
+        let conduct = match stored.is_empty() {
+            true => Conduct::of(corrupt),
             false => Conduct::from_bytes(corrupt, stored).unwrap_or_else(|reason| {
                 warn!(job = %spec.job, %reason,
                     "the store's record of who sits out rounds cannot be read: nobody does");
-                (Conduct::of(corrupt), 0)
+                Conduct::of(corrupt)
             }),
         };
         Self {
             stored: conduct.to_bytes(0),
             conduct,
-            begun,
             root: spec.root().map(Arc::from),
         }
-    }
-
-    /// A round begins: who sits it out is decided.
-    pub fn begin(&mut self) {
-        self.begun += 1;
-        self.conduct.choose(self.begun);
     }
 
     /// Why a party takes no part in this round.
@@ -71,15 +62,15 @@ impl Bans {
 
     /// Why a party takes no part in the round that has begun.
     pub fn sits_out(&self, name: &str) -> Option<String> {
-        self.sits_out_in(name, self.begun)
+        self.sits_out_in(name, self.conduct.begun)
     }
 
     /// Why a party sits out the round that has begun, if it does.
     pub fn why_out(&self, name: &str) -> Out {
-        if self.is_liar(name) {
+        if self.conduct.is_liar(name, self.conduct.begun) {
             return Out::Liar;
         }
-        match self.conduct.is_lossy(name, self.begun) {
+        match self.conduct.is_lossy(name, self.conduct.begun) {
             true => Out::Lossy,
             false => Out::Accused,
         }
@@ -126,94 +117,30 @@ impl Bans {
 
     /// Whether there are parties enough for the next round without those with which the latest one was lost, and without
     /// liars. Those with which earlier ones were lost are asked again if there are not enough others.
-    pub fn has_enough_others(&mut self, members: &Members, enough: usize) -> bool {
-        let next = self.begun.saturating_add(1);
+    pub fn has_enough_others(&mut self, members: &Connections, enough: usize) -> bool {
+        let next = self.conduct.begun.saturating_add(1);
         self.conduct.choose(next);
         let takes_part = |name: &&Arc<str>| {
             let only_lossy = self.conduct.is_lossy(name, next) && !self.conduct.is_liar(name, next);
             self.sits_out_in(name, next).is_none()
-                || only_lossy && self.conduct.latest_loss(name) != self.begun
+                || only_lossy && self.conduct.latest_loss(name) != self.conduct.begun
         };
         members.names().filter(takes_part).count() >= enough
     }
 
-    /// A party was connected, but not ready when a round began.
-    pub fn was_late(&mut self, name: &Arc<str>, lacks_model: bool) {
-        self.conduct.was_late(name, lacks_model);
-    }
-
-    /// A party is ready.
-    pub fn is_ready(&mut self, name: &str) {
-        self.conduct.is_ready(name);
-    }
-
-    /// Whether a party is not waited for.
-    pub fn is_slow(&self, name: &str) -> bool {
-        self.conduct.is_slow(name)
-    }
-
-    /// These parties take part in the round that has begun, in which updates are asked for.
-    pub fn take_part(&mut self, names: impl Iterator<Item = Arc<str>>) {
-        self.conduct.took_part(&names.collect(), self.begun);
-    }
-
-    /// A round has a result, and this party was in it.
-    pub fn kept(&mut self, name: &str) {
-        self.conduct.kept(name);
-    }
-
-    /// These parties have left the round that has begun, which has failed.
-    pub fn left(&mut self, names: &std::collections::BTreeSet<Arc<str>>) {
-        self.conduct.left(names, self.begun);
-    }
-
-    /// A party has sent what no honest party sends.
-    pub fn lied(&mut self, name: &Arc<str>) {
-        self.conduct.lied(name, self.begun);
-    }
-
-    /// A party could not open its nonce, or did not want to.
-    pub fn kept_nonce_back(&mut self, name: &Arc<str>) {
-        self.conduct.kept_nonce_back(name, self.begun);
-    }
-
-    /// A party gave no update, by its own word, and the round has ended without a sum.
-    pub fn gave_no_update(&mut self, name: &Arc<str>) {
-        self.conduct.gave_no_update(name, self.begun);
-    }
-
-    /// The round that has begun was lost with a party.
-    pub fn lost(&mut self, name: &Arc<str>) {
-        self.conduct.lost(name, self.begun);
-    }
-
-    /// One party says that another one has lied. Gives the party that is now known to be a liar, if any.
-    pub fn accused(&mut self, by: &Arc<str>, about: &Arc<str>) -> Option<Arc<str>> {
-        self.conduct.accused(by, about, self.begun)
-    }
-
-    /// Whether a party has accused another one in the round that has begun.
-    pub fn has_accused(&self, name: &str) -> bool {
-        self.conduct.has_accused(name, self.begun)
-    }
-
-    /// Whether a party is known to lie and sits out the round that has begun for that.
-    pub fn is_liar(&self, name: &str) -> bool {
-        self.conduct.is_liar(name, self.begun)
-    }
-
     /// Whether a party sits out the next round because this one was lost with it.
     pub fn sits_out_next(&self, name: &str) -> bool {
-        self.conduct.is_lossy(name, self.begun.saturating_add(1))
+        self.conduct
+            .is_lossy(name, self.conduct.begun.saturating_add(1))
     }
 
     /// Writes down who sits out rounds, where that has changed or somebody does.
     pub async fn store(&mut self, context: &Context) {
         let bytes = self.conduct.to_bytes(0);
-        if bytes == self.stored && self.conduct.is_at_rest(self.begun) {
+        if bytes == self.stored && self.conduct.is_at_rest() {
             return;
         }
-        let dated = self.conduct.to_bytes(self.begun);
+        let dated = self.conduct.to_bytes(self.conduct.begun);
         // guard: who-sits-out-is-stored
         let stored = context.stored(move |store, job| store.set_conduct(job, &dated));
         match stored.await {

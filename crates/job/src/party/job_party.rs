@@ -8,7 +8,7 @@ use super::states::State;
 use super::wish::Wish;
 
 /// A party of a job.
-pub(super) struct Member {
+pub(super) struct JobParty {
     pub ctx: Context,
     pub state: State,
     pub wish: Wish,
@@ -25,7 +25,7 @@ pub(super) struct Member {
     pub sits_out: Option<u64>,
 }
 
-impl Member {
+impl JobParty {
     pub fn new(ctx: Context) -> Self {
         Self {
             ctx,

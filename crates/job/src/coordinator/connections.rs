@@ -7,10 +7,10 @@ use std::time::Duration;
 use blindsum_protocol::{Job, ServerRole};
 use tracing::warn;
 
+use super::api::{Choice, LinkId};
 use super::beginning::Shown;
 use super::context::Context;
 use super::departed::Departed;
-use super::face::{Choice, LinkId};
 use super::link::Link;
 use super::presence::Presence;
 use super::running::Running;
@@ -20,12 +20,12 @@ use crate::report;
 
 /// Who is connected to a job, and who was lately.
 #[derive(Default)]
-pub(super) struct Members {
-    parties: BTreeMap<Arc<str>, Member>,
+pub(super) struct Connections {
+    parties: BTreeMap<Arc<str>, Connected>,
     /// Whose connection it is, of the parties.
     links: BTreeMap<LinkId, Arc<str>>,
     /// The other servers of the job.
-    servers: BTreeMap<ServerRole, Member>,
+    servers: BTreeMap<ServerRole, Connected>,
     presence: Presence,
     /// Who was lost since the latest round was offered, and may come back.
     lost: BTreeSet<Arc<str>>,
@@ -38,7 +38,7 @@ pub(super) struct Members {
 }
 
 /// A connected party, or another server.
-pub(super) struct Member {
+pub(super) struct Connected {
     pub link: Link,
     /// Where it says that it is; empty where it does not say.
     pub location: String,
@@ -54,7 +54,7 @@ pub(super) struct Member {
     pub knows_held: bool,
 }
 
-impl Member {
+impl Connected {
     /// Whoever has come over this connection.
     pub fn new(link: Link, hello: &pb::Hello) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Member {
     }
 }
 
-impl Members {
+impl Connections {
     /// Nobody is here at this time.
     pub fn new(now: Time) -> Self {
         Self {
@@ -78,11 +78,11 @@ impl Members {
         }
     }
 
-    pub fn get(&self, name: &str) -> Option<&Member> {
+    pub fn get(&self, name: &str) -> Option<&Connected> {
         self.parties.get(name)
     }
 
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut Member> {
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Connected> {
         self.parties.get_mut(name)
     }
 
@@ -101,15 +101,15 @@ impl Members {
     }
 
     /// The connected parties.
-    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Member)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Connected)> {
         self.parties.iter()
     }
 
-    pub fn server(&self, role: ServerRole) -> Option<&Member> {
+    pub fn server(&self, role: ServerRole) -> Option<&Connected> {
         self.servers.get(&role)
     }
 
-    pub fn server_mut(&mut self, role: ServerRole) -> Option<&mut Member> {
+    pub fn server_mut(&mut self, role: ServerRole) -> Option<&mut Connected> {
         self.servers.get_mut(&role)
     }
 
@@ -157,7 +157,7 @@ impl Members {
     }
 
     /// A party has been let in.
-    pub fn enter(&mut self, name: &Arc<str>, member: Member, now: Time) {
+    pub fn enter(&mut self, name: &Arc<str>, member: Connected, now: Time) {
         self.lost.remove(name);
         self.departed.is_back(name);
         self.links.insert(member.link.id, name.clone());
@@ -183,7 +183,12 @@ impl Members {
     }
 
     /// A server has been let in; the one before it in its role, if there was one.
-    pub fn enter_server(&mut self, role: ServerRole, server: Member, now: Time) -> Option<Member> {
+    pub fn enter_server(
+        &mut self,
+        role: ServerRole,
+        server: Connected,
+        now: Time,
+    ) -> Option<Connected> {
         self.changed = now;
         self.servers.insert(role, server)
     }
@@ -195,7 +200,7 @@ impl Members {
     }
 
     /// Everybody goes: the job has ended here.
-    pub fn dismiss(&mut self) -> impl Iterator<Item = Member> + use<> {
+    pub fn dismiss(&mut self) -> impl Iterator<Item = Connected> + use<> {
         self.links.clear();
         for member in self.parties.values() {
             member.link.release();
@@ -206,7 +211,7 @@ impl Members {
     }
 
     /// The parties and the servers.
-    pub fn everybody(&self) -> impl Iterator<Item = &Member> {
+    pub fn everybody(&self) -> impl Iterator<Item = &Connected> {
         self.parties.values().chain(self.servers.values())
     }
 
@@ -249,7 +254,7 @@ impl Members {
 
     /// The key exchange of TLS on each connection.
     pub fn key_exchange(&self) -> BTreeMap<String, String> {
-        let of = |name: String, member: &Member| {
+        let of = |name: String, member: &Connected| {
             let key_exchange = member.link.peer.traffic.key_exchange();
             (name, key_exchange.to_owned())
         };
