@@ -51,7 +51,7 @@ def test_bounds_that_follow_earlier_rounds(protocol):
     assert first.max_abs_error > 4e-4
     # Ten times the largest coordinate of the mean, and twice that, is about 16 times an update's deviation.
     assert last.max_abs_error < 8e-5
-    with pytest.raises(bs.SpecError, match="not be aciq where model_update is none"):
+    with pytest.raises(bs.SpecError, match="not be aciq if model_update is none"):
         spec(clipping="aciq", model_update="none")
 
 

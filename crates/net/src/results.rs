@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(fs::read_dir(&place).unwrap().count(), 3);
         // Another run of the job, or another server with the same folder.
         let again = results.keep(12, &result).unwrap_err().to_string();
-        assert!(again.contains("there already"), "{again}");
+        assert!(again.contains("exists already"), "{again}");
         assert_eq!(fs::read(name("")).unwrap(), mean);
         assert_eq!(fs::read_dir(&place).unwrap().count(), 3);
         // Nothing is left of what cannot be written whole: it can be written later.

@@ -158,13 +158,13 @@ mod tests {
             "https://b.example",
             "https://A.example:2",
         ];
-        assert!(rule(servers(twice)).contains("have one host"));
+        assert!(rule(servers(twice)).contains("have the same host"));
         let twice = [
             "https://a.example:1",
             "https://[::1]:1",
             "https://[0:0::1]:2",
         ];
-        assert!(rule(servers(twice)).contains("have one host"));
+        assert!(rule(servers(twice)).contains("have the same host"));
         let clear = ["https://a.example", "http://b.example", "https://c.example"];
         assert!(rule(servers(clear)).contains("https://"));
     }

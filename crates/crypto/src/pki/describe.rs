@@ -320,6 +320,6 @@ mod tests {
             .to_pem("CERTIFICATE REQUEST", p256::pkcs8::LineEnding::LF)
             .unwrap();
         let error = describe_request(&changed).unwrap_err().to_string();
-        assert!(error.contains("not that of its own key"), "{error}");
+        assert!(error.contains("not signed by its own key"), "{error}");
     }
 }

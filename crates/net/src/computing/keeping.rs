@@ -276,7 +276,7 @@ mod tests {
         let check = |frame, place| check_hello(Some(frame), place);
         assert_eq!(check(hello("j", second), second).unwrap().job, "j");
         let error = check(hello("j", third), second).unwrap_err();
-        assert!(error.contains("says that it is server 2"), "{error}");
+        assert!(error.contains("claims to be server 2"), "{error}");
         let mut other = hello("j", first);
         if let Some(Frame::Hello(hello)) = &mut other.frame {
             (hello.first_version, hello.last_version) = (1000, 1001);

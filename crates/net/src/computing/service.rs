@@ -115,8 +115,7 @@ impl Computing for ComputingService {
         };
         // guard: uploads-are-of-parties
         if peer.role.is_some() {
-            let rule =
-                "uploads need the certificate of a party; this certificate is that of a server";
+            let rule = "uploads need the certificate of a party; this certificate has another role";
             return Err(Status::permission_denied(rule));
         }
         peer.holds(&self.anchor)?;

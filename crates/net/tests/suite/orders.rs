@@ -179,7 +179,7 @@ fn a_job_is_added_while_another_one_runs() {
     let error = coordinator
         .block_on(control.add(added("more")))
         .unwrap_err();
-    assert!(error.to_string().contains("is here already"), "{error}");
+    assert!(error.to_string().contains("exists already"), "{error}");
     let parties: Vec<Played> = NAMES
         .iter()
         .map(|name| {
