@@ -144,7 +144,7 @@ def test_a_demonstration_says_first_what_is_missing(monkeypatch, tmp_path, capsy
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--no-kill"], "--no-kill: cannot be given beside --flower"),
+        (["--no-kill"], "--no-kill: cannot be given with --flower"),
         (["--out", "x"], "--out: cannot be given beside --flower"),
         (["--parties", "2"], "--parties: 3 <= parties = 2"),
         (["--rounds", "0"], "--rounds: 1 <= rounds = 0"),
