@@ -98,8 +98,8 @@ class ServerReport:
         Bytes that it received and sent, together.
     received_bytes, sent_bytes : int
         Bytes that parties and other servers sent it, and that it sent them.
-    server_rounds : int Rounds of letters between servers in which it sent something; each lasts one way
-    over the network.
+    server_rounds : int
+        Rounds of letters between servers in which it sent something; each lasts one way over the network.
     """
 
     name: str

@@ -154,7 +154,7 @@ def test_a_learner_that_dies_ends_its_domain_and_not_the_job(run, place, how):
     error = errors(lost)
     assert lost[2] is None
     assert (error["kind"], error["learner"]) == ("DomainError", 2)
-    assert "it has ended" in error["said"]
+    assert "its connection is lost" in error["said"]
     for one in others:
         # The other domain does not notice, except by the survivors.
         assert [rnd["survivors"] for rnd in one["rounds"]] == [["domain-0", "domain-1"], ["domain-1"]]

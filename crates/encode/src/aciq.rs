@@ -70,7 +70,8 @@ const TENSOR_BYTES: usize = 8;
 impl UpdateHistory {
     /// The history before the first round of a job with this encoding.
     ///
-    /// # Errors [`EncodeError::Spec`] for an encoding without range words.
+    /// # Errors
+    /// [`EncodeError::Spec`] for an encoding without range words.
     pub fn new(encoding: &Encoding) -> Result<Self, EncodeError> {
         if encoding.reach_words() == 0 {
             let rule = "bounds from earlier rounds need vectors with the words of clipping = aciq";

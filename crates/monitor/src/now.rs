@@ -107,7 +107,7 @@ const OF_JOBS: [OfJob; 7] = [
     ),
     (
         "blindsum_job_blocked",
-        "1 while the job waits for a party or an event after a round without a result.",
+        "1 while the job waits for a party, a server or a disk after a round without a result.",
         |status, _| f64::from(u8::from(!status.blocked.is_empty())),
     ),
     (

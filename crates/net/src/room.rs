@@ -110,7 +110,8 @@ impl Room {
 
     /// Whether a job fits.
     ///
-    /// # Errors [`NetError::Memory`] has the need of the job, and the available memory.
+    /// # Errors
+    /// [`NetError::Memory`] has the need of the job, and the available memory.
     pub fn check(&self, job: &Job, task: Task) -> Result<(), NetError> {
         let needed = memory(job, task);
         if needed <= self.bytes {

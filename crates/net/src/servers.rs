@@ -38,7 +38,7 @@ impl Servers {
             {
                 return Err(wrong(format!(
                     "{:?} and {:?} have the same host, but servers are identified by the hosts of their \
-                     certificates: give three different hosts",
+                     certificates: give each server a host of its own",
                     one.url, other.url
                 )));
             }

@@ -9,7 +9,7 @@ job = "tumour"
 protocol = "secagg+"
 parties = 10        # in a round, at most
 min_parties = 3     # in a round, at least; no sum of fewer is opened
-join_deadline = 5   # seconds for which the first round waits for more than min_parties
+join_deadline = 5   # seconds for which the first round waits for more once min_parties are connected
 dim = 1000          # coordinates of the model
 rounds = 10
 

@@ -52,7 +52,7 @@ COUNTS = {
     "ended": "sessions of parties that ended by themselves",
     "rollbacks": "parties and servers that came back with records of an earlier time",
     "restored": "coordinators that came back with a store of an earlier time",
-    "lies": "messages that a corrupt party falsified",
+    "lies": "messages that a corrupt party or coordinator falsified",
     "shown": "faults that were stored with their evidence",
     "leases": "leases of parties that ran out, or were lost",
     "releases": "results that the second and third server of mpc3 recorded before they opened them",

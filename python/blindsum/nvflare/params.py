@@ -168,8 +168,8 @@ def weight_of(meta: Mapping[str, Any], most: int | None = None) -> int:
     if most is not None and whole > most:
         raise InputError(
             f"meta[{STEPS!r}]: {whole} is more than max_weight = {most}, the most steps or examples of a "
-            f"site: set max_weight = {whole} or more in SecureAggregator, or in the job of the coordinator "
-            "that stands"
+            f"site: set max_weight = {whole} or more in SecureAggregator, or in the job of the permanent "
+            "coordinator"
         )
     return whole
 

@@ -66,7 +66,8 @@ pub struct Selection {
 impl Sparsifier {
     /// A sparsifier for vectors of this encoding, which is that of the job, with a residual of zeros.
     ///
-    /// # Errors [`EncodeError::Spec`] for encodings that sparse rounds cannot use: integers; weights, because the
+    /// # Errors
+    /// [`EncodeError::Spec`] for encodings that sparse rounds cannot use: integers; weights, because the
     /// weights behind a single coordinate stay unknown; more than 2^32 coordinates.
     pub fn new(encoding: &Encoding, schedule: DensitySchedule) -> Result<Self, EncodeError> {
         encoding.check_sparse()?;

@@ -182,7 +182,7 @@ pub(super) fn own_place(
     let other_key = key != Some(of.key.verifying_key());
     // guard: only-the-round-that-it-was-ready-for
     if other_key || ready.is_some_and(|ready| member.nonce[..] != *ready) {
-        let reason = "the roster holds another key or nonce of this party";
+        let reason = "the roster holds another key, nonce or commitment of this party";
         return Err(unable(reason));
     }
     Ok(PartyId(me))

@@ -192,7 +192,7 @@ fn case_54_whose_key_was_replaced_is_not_told_that_its_update_does_not_count() {
     // It was sealed with the key before.
     let (model, _) = record(&job, "/model");
     job.hosts[0].records.remove(&model).unwrap();
-    check_unknown(job, "another key or nonce of this party");
+    check_unknown(job, "another key, nonce or commitment of this party");
 }
 
 /// What a party kept of the round is damaged.

@@ -109,8 +109,8 @@ impl Computing for ComputingService {
         // One a round, and rounds may be short.
         self.paces.of(peer.who()).frame().await;
         let Some(uploads) = &self.uploads else {
-            let rule = "the coordinator accepts no uploads: parties send it their part over Connect, and upload \
-                to the servers that compute with it";
+            let rule = "this server accepts no uploads: parties send their part to the coordinator over Connect, and upload \
+                only to the servers that compute with it";
             return Err(Status::unimplemented(rule));
         };
         // guard: uploads-are-of-parties

@@ -16,7 +16,7 @@ use super::file::{ConfigFile, of_job};
 pub struct Reloaded {
     /// Parts that were applied.
     pub done: Vec<String>,
-    /// Parts that need a restart, with advice.
+    /// Parts that were not applied, with advice.
     pub left: Vec<String>,
     /// Parts that cannot be used, with the reasons; the earlier values stay in use.
     pub wrong: Vec<String>,

@@ -93,13 +93,13 @@ fn a_roster_without_this_party_or_with_another_nonce_of_it_is_refused() {
         cast[0].1[0] ^= 1;
         Cast(cast)
     };
-    refuses(4, replayed, UNABLE, "another key or nonce");
+    refuses(4, replayed, UNABLE, "another key, nonce or commitment");
     let impostor = |pki: &Pki, honest: &Cast| {
         let mut cast = honest.0.clone();
         cast[0].0 = certificate(&pki.party("a"));
         Cast(cast)
     };
-    refuses(5, impostor, UNABLE, "another key or nonce");
+    refuses(5, impostor, UNABLE, "another key, nonce or commitment");
 }
 
 #[test]
