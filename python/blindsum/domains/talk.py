@@ -197,7 +197,8 @@ class Talk:
         longest = self._peers.timeout
         whose = "the speaker's" if learner == self.speaker else "its"
         return DomainError(
-            learner, f"its connection is lost, or it did not answer within {whose} limit (timeout = {longest:g} s)"
+            learner,
+            f"its connection is lost, or it did not answer within {whose} limit (timeout = {longest:g} s)",
         )
 
     def _tell(self, message: bytes, to: Sequence[int], strict: bool = True) -> None:
