@@ -29,7 +29,8 @@ class Step:
     relayed : bool
         Whether pieces of the messages are passed on in the next step.
     optional : bool
-        Whether the coordinator may skip the stage.
+        Whether the coordinator may skip the step. The outcome of a stage is told also where its answers are
+        skipped.
     enough : int
         With fewer messages than this the round does not go on. A protocol may need more.
     largest : int

@@ -71,7 +71,7 @@ pub struct Step {
     pub input: bool,
     /// Whether pieces of the messages are passed on in the next step.
     pub relayed: bool,
-    /// Whether the coordinator may skip the stage.
+    /// Whether the coordinator may skip the step. The outcome of a stage is told also where its answers are skipped.
     pub optional: bool,
     /// The fewest messages with which the round goes on. A machine may need more.
     pub enough: usize,
@@ -203,6 +203,8 @@ impl Plan {
                 hearer: stage.hearer,
                 input: false,
                 relayed: false,
+                // guard: an-outcome-is-told-where-answers-are-skipped
+                optional: false,
                 enough: 1,
                 largest: stage.down,
                 deadline: spec.stage_deadline,
@@ -303,7 +305,7 @@ impl Plan {
     /// all stages before `from`: it is told no outcome in between for certain.
     pub fn may_hear(&self, seat: impl Into<Seat>, from: u8, to: u8) -> bool {
         let seat = seat.into();
-        let certain = |step: &Step| !step.optional && step.hearer.includes(seat);
+        let certain = |step: &Step| step.hearer.includes(seat);
         let mut between = self
             .replies()
             .filter(|step| (from..to).contains(&step.stage));
@@ -317,7 +319,7 @@ impl Plan {
     /// Whether all parties receive the outcome of any stage from `from` to the one before `to`.
     pub fn tells_all(&self, from: u32, to: u32) -> bool {
         let between = |step: &&Step| (from..to).contains(&u32::from(step.stage));
-        let for_all = |step: &Step| step.hearer == Who::Parties && !step.optional;
+        let for_all = |step: &Step| step.hearer == Who::Parties;
         self.replies().filter(between).any(for_all)
     }
 
@@ -346,7 +348,7 @@ impl Plan {
         match bytes {
             Some(bytes) => step
                 .is_some_and(|step| step.hearer.may_include(seat) && bytes as u64 <= step.largest),
-            None => step.is_none_or(|step| step.optional || !step.hearer.includes(seat)),
+            None => step.is_none_or(|step| !step.hearer.includes(seat)),
         }
     }
 }
@@ -400,11 +402,10 @@ mod tests {
     #[test]
     fn what_is_said_to_few_need_not_be_heard() {
         let (plan, party) = (disputed(), PartyId(3));
-        // Of the end of stages 0 and 1 it may hear nothing.
-        assert!(
-            plan.may_hear(party, 0, 0) && plan.may_hear(party, 0, 1) && plan.may_hear(party, 0, 2)
-        );
-        assert!(!plan.may_hear(party, 0, 3), "what all hear is heard");
+        // Of the end of stage 0 it may hear nothing; that of stage 1 it hears, whether or not there was a dispute.
+        assert!(plan.may_hear(party, 0, 0) && plan.may_hear(party, 0, 1));
+        assert!(!plan.may_hear(party, 0, 2), "what all hear is heard");
+        assert!(plan.tells_all(0, 2) && !plan.tells_all(0, 1));
         assert!(!plan.may_hear(party, 2, 1) && !plan.may_hear(party, 4, 4));
         assert_eq!(plan.next_reply(party, 1), Some(1));
         assert_eq!(plan.next_reply(ServerRole::Second, 0), None);
@@ -427,7 +428,7 @@ mod tests {
         assert!(!plan.allows_answer(party, 2, Some(1)), "a server's turn");
         assert!(plan.allows_answer(server, 2, Some(10)) && !plan.allows_answer(server, 2, None));
         assert!(!plan.allows_answer(ServerRole::Third, 2, Some(10)));
-        assert!(plan.allows_reply(party, 0, None) && plan.allows_reply(party, 1, None));
+        assert!(plan.allows_reply(party, 0, None) && !plan.allows_reply(party, 1, None));
         assert!(!plan.allows_reply(party, 2, None) && plan.allows_reply(party, 2, Some(10)));
         assert!(!plan.allows_reply(server, 2, Some(10)), "said to parties");
     }

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use blindsum_protocol::{
-    Clipping, Flashe, Integers, JobSpec, ModelUpdate, ProtocolName, Quantised, RoundingName,
+    Adversary, Clipping, Flashe, Integers, JobSpec, ModelUpdate, ProtocolName, Quantised,
+    RoundingName,
 };
 use blindsum_sim::{Campaign, CampaignError, Kind, Tally, beside_a_liar};
 
@@ -90,6 +91,20 @@ fn case_54_campaign_of_pss_malicious() {
     let tally = campaign_of(spec, 1, &Kind::ALL);
     assert!(tally.steps >= STEPS && tally.episodes > 30 && tally.rounds > 100);
     assert!(tally.kills > 100 && tally.cuts > 100 && tally.rollbacks > 5 && tally.lies > 20);
+}
+
+/// Where a stage is played only in a dispute: a coordinator that is killed twice in a round does not send a survivor the
+/// last message without the verdict before it.
+#[test]
+fn case_54_campaign_of_rounds_with_disputes() {
+    let spec = JobSpec {
+        protocol: ProtocolName::PssMalicious.into(),
+        adversary: Adversary::SemiHonest,
+        parties: 5,
+        ..JobSpec::default()
+    };
+    let tally = campaign_of(spec, 1, &Kind::ALL);
+    assert!(tally.steps >= STEPS && tally.kills > 100 && tally.lies > 20);
 }
 
 /// Abuse case 52: one member says whatever it likes: the job comes to its end, and everybody else is told every sum.
