@@ -23,10 +23,8 @@ impl JobSpec {
     fn check(self) -> Result<Job, SpecError> {
         check_each(&self)?;
         check_layout(&self.layout, self.dim)?;
-        check_each(self.protocol.table())?;
-        check_each(self.encoding.table())?;
-        check_each(self.step.table())?;
-        check_each(self.stop.table())?;
+        self.choices()
+            .try_for_each(|(_, table)| check_each(table))?;
         self.check_step()?;
         self.check_initial()?;
         self.encoding.view().check(&self)?;

@@ -7,6 +7,7 @@ pub(crate) struct Declared<T: 'static> {
     pub info: OptionInfo,
     pub read: fn(&mut T, &Value) -> Result<(), SpecError>,
     pub write: fn(&T) -> Value,
+    pub table: fn(&T) -> Option<&dyn Table>,
 }
 
 /// What [`table!`] writes.
@@ -96,6 +97,7 @@ macro_rules! table {
                         Ok(())
                     },
                     write: |table| $crate::core::options::Setting::write(&table.$option),
+                    table: |table| $crate::core::options::Setting::table(&table.$option),
                 },)*
             ];
         }

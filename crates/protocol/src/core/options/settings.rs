@@ -1,6 +1,6 @@
 //! How the values of each type of option are read and written.
 
-use super::{Bounds, Edge, Kind, OptionInfo, Rule, SpecError, Value};
+use super::{Bounds, Edge, Kind, OptionInfo, Rule, SpecError, Table, Value};
 
 /// A type that an option can have.
 pub(crate) trait Setting: Sized {
@@ -12,6 +12,11 @@ pub(crate) trait Setting: Sized {
 
     /// The value as it is written.
     fn write(&self) -> Value;
+
+    /// The chosen table, where the option chooses one.
+    fn table(&self) -> Option<&dyn Table> {
+        None
+    }
 }
 
 /// What a value should have been.

@@ -6,15 +6,13 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-use super::steps::FedAvg;
-use super::stops::NoStop;
 use super::{JobSpec, places, reading};
-use crate::core::options::{Declares, Setting, Table, Value};
+use crate::core::options::{Setting, Table, Value};
 
 impl JobSpec {
     /// The canonical form, as it is sent: a table with sorted names. The names of protocol and encoding, `parties` and
-    /// `dim` are always in it, the other fields and options if they differ from their defaults. `step` and `stop` are in
-    /// it if their name or one of their options differs.
+    /// `dim` are always in it, the other fields and options if they differ from their defaults. Another choice of a table,
+    /// as of `step`, is in it if its name or one of its options differs.
     pub fn canonical(&self) -> Value {
         let mut form: Vec<(String, Value)> = Vec::new();
         for (dotted, value) in self.dotted() {
@@ -47,7 +45,6 @@ impl JobSpec {
     /// The canonical form by dotted names: `protocol` is the name of the protocol, `protocol.neighbours` its option,
     /// `parameters.epochs` a hyperparameter.
     fn dotted(&self) -> BTreeMap<String, Value> {
-        let choices = self.choices();
         let usual_update = self.encoding.view().model_update().write();
         let mut form = BTreeMap::new();
         for (option, value, default) in with_defaults(self) {
@@ -55,7 +52,6 @@ impl JobSpec {
                 places::MODEL_UPDATE => &usual_update,
                 _ => &default,
             };
-            let is_choice = choices.iter().any(|(field, _)| *field == option);
             if let (places::PARAMETERS, Value::Table(entries)) = (option, &value) {
                 let entries = entries.iter();
                 form.extend(
@@ -63,22 +59,21 @@ impl JobSpec {
                 );
                 continue;
             }
-            if !is_choice && (reading::REQUIRED.contains(&option) || !value.is(default)) {
+            if !places::is_choice(option)
+                && (reading::REQUIRED.contains(&option) || !value.is(default))
+            {
                 form.insert(option.into(), value);
             }
         }
-        for (field, table) in choices {
+        let usual = Self::default();
+        for ((field, table), (_, usual)) in self.choices().zip(usual.choices()) {
             let options = with_defaults(table).filter(|(_, value, default)| !value.is(default));
             let options: Vec<_> = options
                 .map(|(option, value, _)| (format!("{field}.{option}"), value))
                 .collect();
-            // The default step and `stop = never` are left out: so were they in jobs from before steps and stops.
-            let is_usual = match field {
-                places::STEP => table.name() == FedAvg::NAME,
-                places::STOP => table.name() == NoStop::NAME,
-                _ => false,
-            };
-            if !is_usual || !options.is_empty() {
+            // A default choice is left out, as it was in jobs from before this choice.
+            let is_usual = table.name() == usual.name() && options.is_empty();
+            if !is_usual || [places::PROTOCOL, places::ENCODING].contains(&field) {
                 form.insert(field.into(), Value::Text(table.name().into()));
             }
             form.extend(options);

@@ -99,6 +99,10 @@ macro_rules! choose_table {
             fn write(&self) -> $crate::core::options::Value {
                 $crate::core::spec::whole_table(self.table())
             }
+
+            fn table(&self) -> Option<&dyn $crate::core::options::Table> {
+                Some(self.table())
+            }
         }
     };
 }

@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::encodings::{EncodingChoice, EncodingName};
+use super::encodings::EncodingChoice;
 use super::parameters::value_of;
-use super::steps::StepName;
-use super::stops::StopName;
 use super::{JobSpec, SpecError, places};
-use crate::ProtocolName;
-use crate::core::options::{Setting, Table, Value};
+use crate::core::options::{Table, Value};
 
 impl JobSpec {
     /// Reads settings such as `neighbours` = `20`. Each belongs to the job, or to the chosen protocol, encoding,
@@ -26,23 +23,16 @@ impl JobSpec {
             latest.find(|(given, _)| bare(given) == name)
         };
         let mut spec = Self::default();
-        if let Some((_, value)) = setting(places::PROTOCOL) {
-            let name = ProtocolName::read(value);
-            spec.protocol = name.map_err(|error| error.within(places::PROTOCOL))?.into();
-        }
-        spec.encoding = match setting(places::ENCODING) {
-            Some((_, value)) => EncodingName::read(value)
-                .map_err(|error| error.within(places::ENCODING))?
-                .into(),
-            None => EncodingChoice::unnamed(setting("bits").map(|(_, value)| value)),
-        };
-        if let Some((_, value)) = setting(places::STEP) {
-            let name = StepName::read(value);
-            spec.step = name.map_err(|error| error.within(places::STEP))?.into();
-        }
-        if let Some((_, value)) = setting(places::STOP) {
-            let name = StopName::read(value);
-            spec.stop = name.map_err(|error| error.within(places::STOP))?.into();
+        spec.encoding = EncodingChoice::unnamed(setting("bits").map(|(_, value)| value));
+        for field in places::choices().map(|(field, _)| field) {
+            let Some((_, value)) = setting(field) else {
+                continue;
+            };
+            if let Value::Table(_) = value {
+                let rule = format!("must be a name; give options beside it, as in {field}.OPTION");
+                return Err(SpecError::new(field, rule));
+            }
+            spec.set(field, value).transpose()?;
         }
         Self::read(&nested(settings, &spec)?)
     }
@@ -50,9 +40,9 @@ impl JobSpec {
 
 /// The settings with each option in its table. `chosen` says what is chosen.
 fn nested(settings: &[(String, Value)], chosen: &JobSpec) -> Result<Value, SpecError> {
-    let tables = chosen.choices();
+    let tables: Vec<_> = chosen.choices().collect();
     let mut fields = BTreeMap::new();
-    let mut options = tables.map(|_| BTreeMap::<String, Value>::new());
+    let mut options = vec![BTreeMap::<String, Value>::new(); tables.len()];
     let mut parameters = BTreeMap::new();
     for (name, value) in settings {
         if let Some((places::PARAMETERS, name)) = name.split_once('.') {
@@ -111,7 +101,7 @@ fn add_parameters(fields: &mut BTreeMap<String, Value>, single: BTreeMap<String,
 /// The table that a name may have before it, and the name alone.
 fn placed(name: &str) -> (Option<&str>, &str) {
     match name.split_once('.') {
-        Some((table, option)) if places::CHOICES.contains(&table) => (Some(table), option),
+        Some((table, option)) if places::is_choice(table) => (Some(table), option),
         _ => (None, name),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use tensors::check_names;
 pub use tolerance::{ceiling_of_fraction, floor_of_fraction};
 
 use crate::core::names::{Adversary, InitialModel, ModelUpdate, SuiteName};
-use crate::core::options::{Table, check_each, fits, fraction, positive, table, within};
+use crate::core::options::{Declares, Table, check_each, fits, fraction, positive, table, within};
 use crate::{ProtocolChoice, ProtocolName};
 use encodings::{EncodingChoice, Quantised};
 use steps::{StepChoice, StepName};
@@ -100,13 +100,9 @@ table! {
 
 impl JobSpec {
     /// The fields that choose a table, with the chosen tables.
-    fn choices(&self) -> [(&'static str, &dyn Table); 4] {
-        [
-            (places::PROTOCOL, self.protocol.table()),
-            (places::ENCODING, self.encoding.table()),
-            (places::STEP, self.step.table()),
-            (places::STOP, self.stop.table()),
-        ]
+    pub(crate) fn choices(&self) -> impl Iterator<Item = (&'static str, &dyn Table)> {
+        let fields = Self::OPTIONS.iter();
+        fields.filter_map(|field| Some((field.info.name, (field.table)(self)?)))
     }
 
     /// Checks the name of a job, which may be requested before its specification is known.

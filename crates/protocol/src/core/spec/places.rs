@@ -3,17 +3,14 @@
 use super::{JobSpec, SpecError};
 use crate::core::options::{Declares, Kind, Table, listing};
 
-/// The choices of a job, by the names of their fields.
+/// Fields that this module's callers name.
 pub(super) const PROTOCOL: &str = "protocol";
 pub(super) const ENCODING: &str = "encoding";
 /// The free table of hyperparameters.
 pub(super) const PARAMETERS: &str = "parameters";
 /// The field that `dim` follows from where it is not given.
 pub(super) const LAYOUT: &str = "layout";
-pub(super) const STEP: &str = "step";
 pub(super) const STOP: &str = "stop";
-/// All of them.
-pub(super) const CHOICES: [&str; 4] = [PROTOCOL, ENCODING, STEP, STOP];
 /// The one field whose default follows from another.
 pub(super) const MODEL_UPDATE: &str = "model_update";
 
@@ -32,16 +29,24 @@ pub(super) fn is_common(name: &str) -> bool {
         .any(|option| option.info.name == name)
 }
 
+/// The fields that choose a table, each with the tables that may be chosen.
+pub(super) fn choices() -> impl Iterator<Item = (&'static str, fn() -> Vec<Box<dyn Table>>)> {
+    let fields = JobSpec::OPTIONS.iter().map(|option| &option.info);
+    fields.filter_map(|info| match info.kind {
+        Kind::Tables(every) => Some((info.name, every)),
+        _ => None,
+    })
+}
+
+/// Whether a field chooses a table.
+pub(super) fn is_choice(name: &str) -> bool {
+    choices().any(|(field, _)| field == name)
+}
+
 /// The tables that may be chosen for a field, with the default of every option.
 fn tables(field: &str) -> Vec<Box<dyn Table>> {
-    let fields = JobSpec::OPTIONS.iter().map(|option| &option.info);
-    let every = fields.filter(|info| info.name == field);
-    every
-        .flat_map(|info| match info.kind {
-            Kind::Tables(every) => every(),
-            _ => Vec::new(),
-        })
-        .collect()
+    let every = choices().find(|(name, _)| *name == field);
+    every.map_or_else(Vec::new, |(_, every)| every())
 }
 
 /// The tables that may be chosen for a field and have the option.
@@ -55,7 +60,7 @@ fn owners(field: &str, name: &str) -> Vec<&'static str> {
 
 /// The options of all tables that may be chosen, each name once.
 fn options() -> Vec<&'static str> {
-    let tables = CHOICES.into_iter().flat_map(tables);
+    let tables = choices().flat_map(|(_, every)| every());
     let mut all: Vec<&str> = Vec::new();
     for name in tables.flat_map(|table| names(&*table)) {
         if !all.contains(&name) {
@@ -72,7 +77,9 @@ fn names(table: &dyn Table) -> Vec<&'static str> {
 
 /// What is said of a name that the table called `chosen` does not have.
 pub(crate) fn foreign(name: &str, chosen: &dyn Table) -> SpecError {
-    let owners = CHOICES.map(|field| owners(field, name)).concat();
+    let owners: Vec<&str> = choices()
+        .flat_map(|(field, _)| owners(field, name))
+        .collect();
     let rule = if is_common(name) {
         format!(
             "is a field of the job itself, not an option of {}",
@@ -115,8 +122,9 @@ pub(super) fn no_field(name: &str, spec: &JobSpec) -> SpecError {
         .map(|option| option.info.name)
         .collect();
     let rule = format!(
-        "is unknown: the fields of a job are {}, the options of protocols, encodings, steps and stops {}",
+        "is unknown: the fields of a job are {}, the options of {} {}",
         listing(&fields),
+        listing(&choices().map(|(field, _)| field).collect::<Vec<_>>()),
         listing(&options())
     );
     SpecError::new(name, rule)
@@ -124,8 +132,7 @@ pub(super) fn no_field(name: &str, spec: &JobSpec) -> SpecError {
 
 /// The same error with the table of its field before its name.
 pub(crate) fn located(error: SpecError, spec: &JobSpec) -> SpecError {
-    let chosen = spec.choices();
-    let home = chosen.iter().find(|(_, table)| has(*table, &error.field));
+    let home = spec.choices().find(|(_, table)| has(*table, &error.field));
     match home {
         Some((field, _)) if !is_common(&error.field) => error.within(field),
         _ => error,

@@ -25,9 +25,9 @@ impl JobSpec {
         };
         let mut spec = Self::default();
         // The choices come first: they say where the others belong.
-        let is_choice = |name: &str| places::CHOICES.contains(&name);
-        let (choices, others): (Vec<_>, Vec<_>) =
-            entries.iter().partition(|(name, _)| is_choice(name));
+        let (choices, others): (Vec<_>, Vec<_>) = entries
+            .iter()
+            .partition(|(name, _)| places::is_choice(name));
         for (name, value) in choices.into_iter().chain(others) {
             let value = match name == places::STOP {
                 true => &named(value, Plateau::NAME),
