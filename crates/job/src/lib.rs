@@ -19,6 +19,7 @@ pub mod chunks;
 mod closed;
 mod connection;
 pub mod coordinator;
+mod decoded;
 pub mod difference;
 mod error;
 mod falling;

@@ -9,6 +9,7 @@ use blindsum_math::words::Words;
 use blindsum_protocol::Round;
 use tracing::error;
 
+use crate::decoded::integer_sums;
 use crate::report::{MetricReport, metric_reports};
 
 /// Where a server keeps the results of its rounds.
@@ -45,15 +46,7 @@ impl LearntResult {
         let spec = round.job().spec();
         let mut mean = vec![0.0; spec.dim as usize];
         round.decode_mean(sum, survivors, &mut mean)?;
-        let sums = match spec.encoding.integer_bits() {
-            None => None,
-            Some(_) => {
-                let mut sums = vec![0; mean.len()];
-                let encoding = round.encoding();
-                encoding.decode_sums(sum, survivors, &mut sums)?;
-                Some(sums)
-            }
-        };
+        let sums = integer_sums(round, sum, survivors)?;
         let metrics = metric_reports(round, sum, survivors, |_| true)?;
         Ok(Self {
             mean,

@@ -7,7 +7,8 @@ use blindsum_protocol::{Outcome, Round, RoundKind};
 use bytes::Bytes;
 
 use crate::Model;
-use crate::report::{MetricReport, metric_reports};
+use crate::decoded::Decoded;
+use crate::report::MetricReport;
 use crate::results::LearntResult;
 
 /// What a round leads to.
@@ -39,18 +40,19 @@ pub(super) fn finish(
         RoundKind::KeySetup => Vec::new(),
         RoundKind::Sum => crate::result_name(round, told).to_vec(),
     };
-    let (result, next) = crate::both(told.len(), name, || {
-        next_model(round, model, &outcome, told)
-    });
-    let (model, bytes, total_weight, mean) = next?;
-    let survivors = outcome.survivors.len();
-    let metrics = match &outcome.sum {
-        None => BTreeMap::new(),
-        Some(sum) => metric_reports(round, sum, survivors, |_| true)?,
+    let next = || {
+        let (model, decoded) = next_model(round, model, &outcome, told)?;
+        Ok::<_, EncodeError>((model.to_bytes(), model, decoded))
     };
+    let (result, next) = crate::both(told.len(), name, next);
+    let (bytes, model, decoded) = next?;
     let learnt = match outcome.sum.as_ref().filter(|_| wanted) {
         None => None,
-        Some(sum) => Some(LearntResult::of(round, sum, survivors)?),
+        Some(sum) => Some(LearntResult::of(round, sum, outcome.survivors.len())?),
+    };
+    let (total_weight, mean, metrics) = match decoded {
+        None => (None, None, BTreeMap::new()),
+        Some(it) => (Some(it.total_weight), Some(it.mean), it.metrics),
     };
     Ok(Finished {
         learnt,
@@ -64,33 +66,19 @@ pub(super) fn finish(
     })
 }
 
-/// A model with its bytes, the weights of all survivors together, and their mean.
-type Next = (Model, Bytes, Option<u64>, Option<Reals>);
-
-/// The model after the round with its bytes, and the weights of all survivors together and their mean, where the coordinator
-/// learns them.
+/// The model after the round, and the numbers that it comes from, where the coordinator learns them.
 fn next_model(
     round: &Round,
     model: &Model,
     outcome: &Outcome,
     told: &[u8],
-) -> Result<Next, EncodeError> {
-    let spec = round.job().spec();
-    let survivors = outcome.survivors.len();
-    let (model, total_weight, mean) = match (round.kind(), &outcome.sum) {
-        (RoundKind::KeySetup, _) => (model.clone(), None, None),
-        (RoundKind::Sum, None) => (model.named_after(told), None, None),
+) -> Result<(Model, Option<Decoded>), EncodeError> {
+    match (round.kind(), &outcome.sum) {
+        (RoundKind::KeySetup, _) => Ok((model.clone(), None)),
+        (RoundKind::Sum, None) => Ok((model.named_after(told), None)),
         (RoundKind::Sum, Some(sum)) => {
-            let mut mean = Reals::zeros(round.encoding().precision(), spec.dim as usize);
-            let total_weight = match &mut mean {
-                Reals::Single(mean) => round.decode_mean(sum, survivors, mean),
-                Reals::Double(mean) => round.decode_mean(sum, survivors, mean),
-            }?;
-            let reached = round.encoding().reached(sum, |_| true)?;
-            let model = model.after(&mean, &reached, spec)?;
-            (model, Some(total_weight), Some(mean))
+            let decoded = Decoded::of(round, sum, outcome.survivors.len(), None)?;
+            Ok((decoded.model_after(round, model)?, Some(decoded)))
         }
-    };
-    let bytes = model.to_bytes();
-    Ok((model, bytes, total_weight, mean))
+    }
 }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{Outgoing, PartyId, Round, Seat, ServerRole, Waiting};
+use blindsum_protocol::{Culprit, Outgoing, PartyId, Round, Seat, ServerRole, Waiting};
 
 use super::api::Who;
 use super::beginning::{Beginnings, Shown, complete_start};
@@ -403,12 +403,10 @@ impl Running {
         let survivors = survivors.map(|party| self.name(party).to_string());
         // guard: campaign-who-counts-is-in-the-sum
         self.report.survivors = survivors.collect();
-        for fault in &outcome.faults {
-            let text = self.told(fault);
-            let mut faults = self.report.faults.iter();
-            if !faults.any(|known| known.ends_with(&text)) {
-                self.report.faults.push(text);
-            }
+        // Those of parties are in the report already (`found_out`).
+        let others = outcome.faults.iter();
+        for fault in others.filter(|fault| !matches!(fault.culprit, Culprit::Party(_))) {
+            self.add_fault(self.told(fault));
         }
         // guard: a-void-metric-is-named
         self.report.faults.extend(void_metrics(metrics));

@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::context::Context;
 use super::participation::Participation;
-use super::states::State;
+use super::state::State;
 use crate::JobError;
 use crate::machine::Time;
 

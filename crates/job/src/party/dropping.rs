@@ -7,7 +7,7 @@ use super::exchange::Told;
 use super::job_party::JobParty;
 use super::left::{Left, Untold, Verdict, may_count_still, reason_of, shown};
 use super::participation::Participation;
-use super::states::State;
+use super::state::State;
 use super::wish::Passed;
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, foreign};

@@ -7,7 +7,7 @@ use blindsum_protocol::{InitialModel, Job};
 use tracing::{debug, info, warn};
 
 use super::context::Context;
-use super::state::JobState;
+use super::records::JobRecords;
 use crate::connection::Say;
 use crate::error::wrong;
 use crate::pb;
@@ -33,7 +33,7 @@ pub(super) fn check_initial(initial: Option<&Arc<Reals>>, job: &Job) -> Result<(
 }
 
 /// What this party gave before it was started.
-pub(super) fn kept_given(state: &JobState) -> Result<Vec<[u8; 32]>, JobError> {
+pub(super) fn kept_given(state: &JobRecords) -> Result<Vec<[u8; 32]>, JobError> {
     let bytes = state.read(RECORD)?.unwrap_or_default();
     let (given, _) = bytes.as_chunks::<32>();
     Ok(given.to_vec())
@@ -129,7 +129,7 @@ impl Context {
             self.given.models.push(hash);
             // Before it is given.
             let given = self.given.models.concat();
-            let write = move |state: &JobState| state.replace(RECORD, &[&given]);
+            let write = move |state: &JobRecords| state.replace(RECORD, &[&given]);
             self.store.with(write).await?;
         }
         info!(party = %self.identity.name, job = %self.settings.job, bytes = values.len(),

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::done::Done;
 use super::held::Held;
 use super::left::Untold;
-use super::states::State;
+use super::state::State;
 use super::wish::Wish;
 
 /// A party of a job.

@@ -10,7 +10,7 @@ use tracing::warn;
 use super::context::Context;
 use super::measured::Measured;
 use super::metrics::{Reported, warnings};
-use super::state::JobState;
+use super::records::JobRecords;
 use crate::{JobError, Model};
 
 /// The record.
@@ -19,7 +19,7 @@ const RECORD: &str = "metrics";
 const HEADER: &[u8] = b"blindsum reported metrics";
 
 /// What the records have of the metrics of earlier rounds.
-pub(super) fn kept_measured(state: &JobState) -> Result<Measured, JobError> {
+pub(super) fn kept_measured(state: &JobRecords) -> Result<Measured, JobError> {
     let Some(sealed) = state.read(RECORD)? else {
         return Ok(Measured::default());
     };
@@ -106,7 +106,7 @@ impl Context {
             return Ok(());
         }
         let (measured, mut rng) = (self.given.measured.encode_to_vec(), self.hand.random());
-        let write = move |state: &JobState| {
+        let write = move |state: &JobRecords| {
             let sealed = state.key().seal(HEADER, &measured, &mut rng);
             // guard: metrics-once-across-processes
             state.replace(RECORD, &[&sealed])

@@ -5,7 +5,7 @@ use super::job_party::JobParty;
 use super::left::Left;
 use super::participation::{cohort, own_place};
 use super::pledge::as_start;
-use super::states::State;
+use super::state::State;
 use crate::JobError;
 use crate::error::wrong;
 use crate::pb;

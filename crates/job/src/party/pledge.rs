@@ -13,7 +13,7 @@ use crate::pb;
 pub(super) struct Pledge {
     /// What the coordinator was told.
     pub ready: pb::Ready,
-    /// In no record but that of a suspended party: see [`JobState::write`](super::state::JobState::write).
+    /// In no record but that of a suspended party: see [`JobRecords::write`](super::records::JobRecords::write).
     pub nonce: Vec<u8>,
 }
 

@@ -1,5 +1,5 @@
 //! What a party must not forget: the rounds in which it took part and, once its vector is sent, the machine of the
-//! round under way, sealed under a key of its own (the model is in another record: `kept.rs`). With both, a killed
+//! round under way, sealed under a key of its own (the model is in another record: `saving.rs`). With both, a killed
 //! party goes on in the same round and says nothing twice. Without them it never comes back to a round that it was in.
 
 use std::fmt::Display;
@@ -73,15 +73,15 @@ pub(crate) struct JobFolder {
 }
 
 /// The records of one job, with what they tell of its rounds.
-pub(crate) struct Opened {
-    pub state: JobState,
+pub(crate) struct OpenedRecords {
+    pub state: JobRecords,
     pub memory: Memory,
     /// The machine of the round under way, sealed.
     pub snapshot: Vec<u8>,
 }
 
 /// The records of one job, by the hash of its specification.
-pub(crate) struct JobState {
+pub(crate) struct JobRecords {
     name: String,
     of: Arc<JobFolder>,
 }
@@ -109,7 +109,7 @@ impl JobFolder {
     }
 
     /// Opens or makes the records of a job, by the hash of its specification.
-    pub fn enter(self: &Arc<Self>, job_hash: &[u8; 32]) -> Result<Opened, JobError> {
+    pub fn enter(self: &Arc<Self>, job_hash: &[u8; 32]) -> Result<OpenedRecords, JobError> {
         let name = hex(job_hash);
         let last = self.records.replace("last", &[name.as_bytes()]);
         last.map_err(|error| failed(&*self.records, "last", error))?;
@@ -117,16 +117,16 @@ impl JobFolder {
     }
 
     /// The records of a job, by the hash of its specification; nothing is read or written yet.
-    pub fn records_of(self: &Arc<Self>, job_hash: &[u8; 32]) -> JobState {
+    pub fn records_of(self: &Arc<Self>, job_hash: &[u8; 32]) -> JobRecords {
         self.named(hex(job_hash))
     }
 
-    fn named(self: &Arc<Self>, name: String) -> JobState {
+    fn named(self: &Arc<Self>, name: String) -> JobRecords {
         let of = self.clone();
-        JobState { name, of }
+        JobRecords { name, of }
     }
 
-    fn open(self: &Arc<Self>, name: &str) -> Result<Opened, JobError> {
+    fn open(self: &Arc<Self>, name: &str) -> Result<OpenedRecords, JobError> {
         let state = self.named(name.into());
         let (memory, snapshot) = match state.read("state")? {
             None => Default::default(),
@@ -136,7 +136,7 @@ impl JobFolder {
                 state.failed("state", reason)
             })?,
         };
-        Ok(Opened {
+        Ok(OpenedRecords {
             state,
             memory,
             snapshot,
@@ -144,7 +144,7 @@ impl JobFolder {
     }
 }
 
-impl JobState {
+impl JobRecords {
     /// Where the records lie, for messages.
     pub fn place(&self) -> PathBuf {
         self.of.records.place().join(&self.name)
@@ -238,7 +238,7 @@ pub(super) mod tests {
     }
 
     /// The records of a new job.
-    pub fn state() -> Arc<JobState> {
+    pub fn state() -> Arc<JobRecords> {
         let opened = open(&Arc::default()).enter(&[1; 32]).unwrap();
         Arc::new(opened.state)
     }

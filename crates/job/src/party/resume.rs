@@ -21,16 +21,16 @@ use super::done::Done;
 use super::exchange::Told;
 use super::job_party::JobParty;
 use super::left::Left;
-use super::machine::Step;
 use super::metrics::Reported;
 use super::opened::Opened;
 use super::participation::{Participation, guard_of};
 use super::pledge::Pledge;
+use super::records::{Memory, failed, read};
 use super::replay_log::{ReplayLog, ReplayStep};
 use super::sparse::Sparse;
-use super::state::{Memory, failed, read};
-use super::states::State;
+use super::state::State;
 use super::stepping::Outcome;
+use super::steps::Step;
 use super::store::Store;
 use super::suspended::{
     KeptModel, KeptPledge, KeptUpdate, RoundUnderWay, Suspended, VERSION, time_at, unix_millis_at,
@@ -323,7 +323,7 @@ impl Participation {
             match stepped.answer {
                 Ok(Answer::Done(sum)) => {
                     let told = logged.message.clone().unwrap_or_default();
-                    outcome = Some(self.opened(ctx, sum, told).await?);
+                    outcome = Some(self.outcome_of(ctx, sum, told).await?);
                 }
                 Ok(Answer::KeyHeld(_)) => outcome = Some(Outcome::KeyHeld),
                 Ok(_) => {}

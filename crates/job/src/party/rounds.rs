@@ -11,7 +11,7 @@ use super::held::Held;
 use super::job_party::JobParty;
 use super::left::{Untold, Verdict};
 use super::sparse::Sparse;
-use super::states::State;
+use super::state::State;
 use super::stepping::{Event, Outcome};
 use super::untaken::confirmed;
 use crate::error::wrong;

@@ -8,8 +8,8 @@ use blindsum_protocol::{Client, ClientSetup, Job};
 use tracing::info;
 
 use super::context::Context;
+use super::records::JobRecords;
 use super::sealed::header;
-use super::state::JobState;
 use super::store::Store;
 use crate::pb;
 use crate::{JobError, Model};
@@ -29,7 +29,7 @@ impl Context {
     /// Writes down what must survive a crash.
     pub(super) async fn save(&mut self, snapshot: Option<Vec<u8>>) -> Result<(), JobError> {
         let memory = self.memory.clone();
-        let write = move |state: &JobState| state.write(&memory, snapshot.as_deref());
+        let write = move |state: &JobRecords| state.write(&memory, snapshot.as_deref());
         self.store.with(write).await?;
         // Where the coordinator has the model nobody needs it once the round is over.
         match self.memory.live.is_some() || self.hides_sum() {
@@ -45,7 +45,7 @@ impl Context {
         let sealed = self.store.sealed_model(self.model.clone()).await?;
         if let Some(sealed) = sealed.clone() {
             // guard: campaign-nobody-goes-on-with-a-newer-model
-            let write = move |state: &JobState| sealed.write(state, NEXT);
+            let write = move |state: &JobRecords| sealed.write(state, NEXT);
             self.store.with(write).await?;
         }
         self.save(None).await?;
@@ -60,7 +60,7 @@ impl Context {
         let Some(job) = self.job.clone().filter(|_| of_use) else {
             return Ok(None);
         };
-        let read = move |state: &JobState| kept_model(state, &job, goes_on);
+        let read = move |state: &JobRecords| kept_model(state, &job, goes_on);
         let Some((model, record)) = self.store.with(read).await?.flatten() else {
             return Ok(None);
         };
@@ -78,7 +78,7 @@ impl Store {
         // It stays until the round is over: it shows that the update is out, also where it is of no use.
         // guard: a-snapshot-of-no-use-shows-that-the-update-is-out
         let snapshot = self.snapshot.clone();
-        let unseal = move |state: &JobState| Ok(Client::unseal(setup, state.key(), &snapshot));
+        let unseal = move |state: &JobRecords| Ok(Client::unseal(setup, state.key(), &snapshot));
         let client = self.with(unseal).await.map_err(|e| e.to_string())?;
         let client = client.ok_or("this party has no state of it any more")?;
         client.map_err(|fault| fault.to_string())
@@ -95,7 +95,7 @@ impl Store {
             return Ok(());
         };
         let name = sealed.name.clone();
-        let write = move |state: &JobState| {
+        let write = move |state: &JobRecords| {
             sealed.write(state, MODEL)?;
             state.remove(NEXT)
         };
@@ -115,7 +115,7 @@ impl Store {
             return Ok(None);
         };
         let mut rng = self.hand.random();
-        let seal = move |state: &JobState| {
+        let seal = move |state: &JobRecords| {
             let name = model.name();
             let key = state.key();
             let bytes = key.seal(&header(&name), &model.to_bytes(), &mut rng);
@@ -136,7 +136,7 @@ impl Store {
 /// The model in the records, and which of them has it. A round that goes on starts from the first; killed on its way from
 /// one record to the other, a party may have the latest one in either.
 fn kept_model(
-    state: &JobState,
+    state: &JobRecords,
     job: &Job,
     goes_on: bool,
 ) -> Result<Option<(Model, &'static str)>, JobError> {
@@ -151,7 +151,7 @@ fn kept_model(
     Ok(both.max_by_key(|(model, _)| model.version()))
 }
 
-fn model_in(state: &JobState, job: &Job, record: &str) -> Result<Option<Model>, JobError> {
+fn model_in(state: &JobRecords, job: &Job, record: &str) -> Result<Option<Model>, JobError> {
     let Some(bytes) = state.read(record)? else {
         return Ok(None);
     };
@@ -170,7 +170,7 @@ fn model_in(state: &JobState, job: &Job, record: &str) -> Result<Option<Model>, 
 }
 
 impl ModelRecord {
-    fn write(&self, state: &JobState, record: &str) -> Result<(), JobError> {
+    fn write(&self, state: &JobRecords, record: &str) -> Result<(), JobError> {
         let version = self.name.version.to_be_bytes();
         state.replace(record, &[&version, &self.name.hash, &self.bytes])
     }
@@ -180,7 +180,7 @@ impl ModelRecord {
 mod tests {
     use blindsum_protocol::{JobSpec, ProtocolName};
 
-    use super::super::state::tests::state;
+    use super::super::records::tests::state;
     use super::*;
     use crate::testing::rng;
 

@@ -7,7 +7,7 @@ use blindsum_encode::{EncodeError, LeftoverSize, Selection, Sent, Sparsifier, Up
 use blindsum_protocol::{Job, Round};
 
 use super::exchange::Identity;
-use super::state::{JobFolder, JobState};
+use super::records::{JobFolder, JobRecords};
 use super::store::Store;
 use crate::JobError;
 use crate::records::Records;
@@ -45,7 +45,7 @@ pub fn kept_leftover(
 }
 
 /// The residual out of the records, where they have one.
-fn opened(state: &JobState) -> Result<Option<Zeroizing<Vec<u8>>>, JobError> {
+fn opened(state: &JobRecords) -> Result<Option<Zeroizing<Vec<u8>>>, JobError> {
     let Some(sealed) = state.read("residual")? else {
         return Ok(None);
     };
@@ -145,7 +145,7 @@ impl Sparse {
             return Ok(Some(sent));
         }
         let job = self.job.clone();
-        let read = move |state: &JobState| {
+        let read = move |state: &JobRecords| {
             let (bytes, of_round) = (state.read("sent")?.unwrap_or_default(), round.to_be_bytes());
             let Some(sealed) = bytes.strip_prefix(&of_round) else {
                 return Ok(None);

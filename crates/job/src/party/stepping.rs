@@ -8,11 +8,11 @@ use tracing::{debug, warn};
 
 use super::context::Context;
 use super::left::Left;
-use super::machine::{Step, Stepped, result};
 use super::participation::Participation;
 use super::replay_log::ReplayStep;
 use super::result::RoundResult;
 use super::sparse::Sparse;
+use super::steps::{Step, Stepped, result};
 use crate::JobError;
 use crate::connection::Say;
 use crate::error::wrong;
@@ -106,7 +106,9 @@ impl Participation {
             Ok(Answer::Old) => Ok(Came::Nothing),
             Ok(Answer::KeyHeld(_)) => Ok(Came::End(Outcome::KeyHeld)),
             Ok(Answer::Done(sum)) => {
-                let result = self.opened(ctx, sum, message.unwrap_or_default()).await?;
+                let result = self
+                    .outcome_of(ctx, sum, message.unwrap_or_default())
+                    .await?;
                 Ok(Came::End(result))
             }
             Err(fault) => Err(match ctx.found_wrong(self.number(), fault) {
@@ -156,7 +158,7 @@ impl Participation {
 
     /// The machine has the sum, which this message told: what it makes of the model, unless no honest parties have such
     /// a sum.
-    pub(super) async fn opened(
+    pub(super) async fn outcome_of(
         &mut self,
         ctx: &mut Context,
         sum: RoundSum,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{EncodeError, Judged, Real, Reals, Selection, Sent, Update};
+use blindsum_encode::{EncodeError, Judged, Reals, Selection, Sent, Update};
 use blindsum_protocol::{
     Answer, Client, ClientSetup, Fault, FaultKind, Input, Job, Message, Round, RoundSum,
     SparseInput,
@@ -14,10 +14,11 @@ use blindsum_protocol::{
 use rand_chacha::ChaCha20Rng;
 
 use super::metrics::{Metrics, levels_of};
+use super::records::JobRecords;
 use super::result::{Clipped, RoundResult, Timings};
 use super::sparse::Leftover;
-use super::state::JobState;
-use crate::report::{MetricReport, metric_reports};
+use crate::decoded::{Decoded, integer_sums};
+use crate::report::MetricReport;
 use crate::{JobError, Model};
 
 /// Finds everything that can be wrong with an update and its metrics before anything is sent; a round takes what was judged
@@ -47,7 +48,7 @@ pub(super) struct Step {
     pub update: Option<Judged>,
     /// What is left of earlier updates, where the round is sparse.
     pub leftover: Option<Leftover>,
-    pub state: Option<Arc<JobState>>,
+    pub state: Option<Arc<JobRecords>>,
     pub rng: ChaCha20Rng,
 }
 
@@ -160,18 +161,22 @@ pub(super) fn result(
 ) -> Result<RoundResult, JobError> {
     // guard: results-have-their-names
     let name = || crate::result_name(round, told);
-    let (result, opened) = crate::both(told.len(), name, || Opened::of(round, sum, model, told));
-    let opened = opened?;
+    let numbers = || match round.job().tells_parties() {
+        true => Numbers::of(round, sum, model, told),
+        false => Ok(Numbers::none(model)),
+    };
+    let (result, numbers) = crate::both(told.len(), name, numbers);
+    let numbers = numbers?;
     let members = round.roster().members();
     let survivors = sum.survivors.iter().filter_map(|p| members.get(p.rank()));
     Ok(RoundResult {
         survivors: survivors.map(|member| member.name.clone()).collect(),
         contributors: contributors(round, sum),
-        mean: opened.mean,
-        sums: opened.sums,
-        total_weight: opened.total_weight,
-        metrics: opened.metrics,
-        model: opened.model,
+        mean: numbers.mean,
+        sums: numbers.sums,
+        total_weight: numbers.total_weight,
+        metrics: numbers.metrics,
+        model: numbers.model,
         result,
         clipped: None,
         leftover: None,
@@ -187,8 +192,8 @@ fn contributors(round: &Round, sum: &RoundSum) -> Option<Vec<u32>> {
     Some(counts.iter().copied().take(dim).collect())
 }
 
-/// The numbers that follow from a sum.
-struct Opened {
+/// The numbers in a result.
+struct Numbers {
     mean: Reals,
     sums: Option<Vec<u128>>,
     total_weight: u64,
@@ -196,71 +201,36 @@ struct Opened {
     model: Model,
 }
 
-impl Opened {
-    fn of(round: &Round, sum: &RoundSum, model: &Model, told: &[u8]) -> Result<Self, JobError> {
-        let job = round.job();
-        if !job.tells_parties() {
-            return Ok(Self {
-                mean: Reals::Double(Vec::new()),
-                sums: None,
-                total_weight: 0,
-                metrics: BTreeMap::new(),
-                model: model.clone(),
-            });
+impl Numbers {
+    /// Those of a party that is told no sum.
+    fn none(model: &Model) -> Self {
+        Self {
+            mean: Reals::Double(Vec::new()),
+            sums: None,
+            total_weight: 0,
+            metrics: BTreeMap::new(),
+            model: model.clone(),
         }
-        let mut mean = Reals::zeros(job.encoding().precision(), job.spec().dim as usize);
-        let (encoding, survivors) = (round.encoding(), sum.survivors.len());
-        let dishonest = |e: EncodeError| {
-            JobError::Coordinator(format!("no honest parties can have this sum: {e}"))
-        };
-        let total_weight = match &mut mean {
-            Reals::Single(mean) => decode(round, sum, mean),
-            Reals::Double(mean) => decode(round, sum, mean),
-        };
-        let total_weight = total_weight.map_err(dishonest)?;
-        let sums = match job.spec().encoding.integer_bits() {
-            None => None,
-            Some(_) => {
-                let mut sums = vec![0; mean.len()];
-                let decoded = encoding.decode_sums(&sum.sum, survivors, &mut sums);
-                decoded.map_err(dishonest)?;
-                Some(sums)
-            }
-        };
-        let least = job.spec().least_contributors();
-        let counts = sum.contributors.as_ref();
-        let is_enough = |count: Option<&u32>| count.is_some_and(|count| *count >= least);
-        let is_open = |word: usize| counts.is_none_or(|counts| is_enough(counts.get(word)));
-        let reached = encoding.reached(&sum.sum, is_open).map_err(dishonest)?;
-        let metrics = metric_reports(round, &sum.sum, survivors, is_open).map_err(dishonest)?;
-        let after = model.after(&mean, &reached, job.spec());
-        let mut after = after.map_err(|error| match error {
+    }
+
+    fn of(round: &Round, sum: &RoundSum, model: &Model, told: &[u8]) -> Result<Self, JobError> {
+        let in_words = |error: EncodeError| match error {
             EncodeError::Model { .. } => JobError::Model(error.to_string()),
-            other => dishonest(other),
-        })?;
-        if job.hides_sum() {
+            other => JobError::Coordinator(format!("no honest parties can have this sum: {other}")),
+        };
+        let (words, survivors) = (&sum.sum, sum.survivors.len());
+        let decoded = Decoded::of(round, words, survivors, sum.contributors.as_deref());
+        let decoded = decoded.map_err(in_words)?;
+        let mut after = decoded.model_after(round, model).map_err(in_words)?;
+        if round.job().hides_sum() {
             after = after.under_name_of(&model.named_after(told));
         }
         Ok(Self {
-            mean,
-            sums,
-            total_weight,
-            metrics,
+            sums: integer_sums(round, words, survivors).map_err(in_words)?,
+            mean: decoded.mean,
+            total_weight: decoded.total_weight,
+            metrics: decoded.metrics,
             model: after,
         })
-    }
-}
-
-/// Writes the mean out of the sum over `mean`, `[dim]`, and gives the weights of all survivors together.
-fn decode<R: Real>(round: &Round, sum: &RoundSum, mean: &mut [R]) -> Result<u64, EncodeError> {
-    let (survivors, spec) = (sum.survivors.len(), round.job().spec());
-    let opens = (spec.least_contributors(), spec.divisor(survivors));
-    match &sum.contributors {
-        None => round.decode_mean(&sum.sum, survivors, mean),
-        // Sparse updates have the weight 1.
-        Some(counts) => round
-            .encoding()
-            .decode_sparse_mean(&sum.sum, counts, opens, mean)
-            .map(|_| survivors as u64),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::exchange::{Effect, Input};
-use super::state::{JobFolder, JobState};
+use super::records::{JobFolder, JobRecords};
 use crate::machine::Hand;
 use crate::records::Records;
 use crate::{JobError, pb};
@@ -15,7 +15,7 @@ pub(super) struct Store {
     pub records: Option<Arc<dyn Records>>,
     pub folder: Option<Arc<JobFolder>>,
     /// The records of this job, once it is known.
-    pub state: Option<Arc<JobState>>,
+    pub state: Option<Arc<JobRecords>>,
     /// The snapshot that the records had when the process began.
     pub snapshot: Vec<u8>,
     /// The model that the records have.
@@ -52,7 +52,7 @@ impl Store {
     /// Does something with the records of the job, in a task; nothing where there are none.
     pub async fn with<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(&JobState) -> Result<T, JobError> + Send + 'static,
+        work: impl FnOnce(&JobRecords) -> Result<T, JobError> + Send + 'static,
     ) -> Result<Option<T>, JobError> {
         let Some(state) = self.state.clone() else {
             return Ok(None);

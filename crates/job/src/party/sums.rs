@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::policy::{Cohort, Groups};
-use super::state::{failed, read};
+use super::records::{failed, read};
 use crate::machine::Hand;
 use crate::records::Records;
 use crate::{JobError, hex};

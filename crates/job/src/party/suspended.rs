@@ -11,12 +11,12 @@ use prost::{DecodeError, Message as _};
 
 use super::context::{Context, Conversation, Introduction};
 use super::left::Untold;
-use super::machine::check_update;
 use super::metrics::Metrics;
 use super::participation::Participation;
+use super::records::Live;
 use super::replay_log::ReplayStep;
 use super::result::{Clipped, Timings};
-use super::state::Live;
+use super::steps::check_update;
 use crate::connection::{Receiving, Standing};
 use crate::machine::{Hand, Time};
 use crate::pb;

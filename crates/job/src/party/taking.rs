@@ -9,7 +9,7 @@ use super::exchange::Told;
 use super::job_party::JobParty;
 use super::participation::Participation;
 use super::result::RoundResult;
-use super::states::State;
+use super::state::State;
 use super::suspended::RoundUnderWay;
 use super::untaken::Untaken;
 use crate::{JobError, pb};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use blindsum_protocol::{FaultKind, Kept, Vault};
 use rand_chacha::ChaCha20Rng;
 
-use super::state::JobState;
+use super::records::JobRecords;
 use crate::JobError;
 
 /// What is authenticated with the contents.
@@ -14,12 +14,12 @@ const HEADER: &[u8] = b"blindsum vault";
 
 /// The vault of a party with records. One call at a time uses them: they belong together.
 pub(super) struct SealedVault {
-    state: Arc<JobState>,
+    state: Arc<JobRecords>,
     rng: Mutex<ChaCha20Rng>,
 }
 
 impl SealedVault {
-    pub fn new(state: Arc<JobState>, rng: ChaCha20Rng) -> Self {
+    pub fn new(state: Arc<JobRecords>, rng: ChaCha20Rng) -> Self {
         let rng = Mutex::new(rng);
         Self { state, rng }
     }
@@ -78,7 +78,7 @@ fn unusable(error: JobError) -> FaultKind {
 
 #[cfg(test)]
 mod tests {
-    use super::super::state::tests::state;
+    use super::super::records::tests::state;
     use super::*;
     use crate::testing::rng;
 
