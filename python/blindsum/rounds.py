@@ -467,7 +467,7 @@ def checked_vector(spec: JobSpec, update: object) -> Vector | IntegerVector:
         It does not fit the job.
     """
     if update is None:
-        raise InputError("update: is None, and must be an array; call rnd.skip() to sit the round out")
+        raise InputError("update", "is None, and must be an array; call rnd.skip() to sit the round out")
     match spec.encoding:
         case Integers(bits=bits):
             return as_integers(update, spec.dim, bits)
