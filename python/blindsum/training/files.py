@@ -182,6 +182,8 @@ def _round(line: _Line) -> TrainingRound:
         model_version=line.take("model_version", _whole),
         epsilon=line.take("epsilon", _or_none(_number)),
         roster=line.take("roster", _several(_text)),
+        # Records of earlier versions have the stage in the reason.
+        lost_stages=line.take("lost_stages", _table(_text)) if "lost_stages" in line.table else {},
     )
     line.end()
     return found
@@ -289,7 +291,7 @@ def _cells(one: TrainingRound) -> dict[str, object]:
         "survivors": len(one.survivors),
         "survivor_names": " ".join(one.survivors),
         "lost": len(one.lost),
-        "lost_why": "; ".join(f"{name} ({why})" for name, why in one.lost.items()),
+        "lost_why": "; ".join(f"{name} ({why})" for name, why in one.lost_words.items()),
         "clipped": one.clipped,
         "deviation": one.deviation,
         "epsilon": one.epsilon,
