@@ -402,7 +402,8 @@ class Round(Shown):
         else:
             self._clipping.tell(self.number, self._outcome.clipped)
             for warning in self._outcome.warnings:
-                logger.warning("job %r, round %d: %s", self._clipping.job, self.number, warning)
+                text = "job %r, round %d: %s"
+                logger.warning(text, self._clipping.job, self.number, warning, extra={"round": self.number})
 
     def _lose(self, error: RoundAborted | Fault) -> None:
         # A traceback has this round in its frames, which would keep the model until garbage is collected.
@@ -455,6 +456,7 @@ def log_dropped(job: str, number: int) -> None:
         "one given now is dropped",
         job,
         number,
+        extra={"round": number},
     )
 
 
