@@ -14,6 +14,7 @@ from blindsum.display import Shown
 from blindsum.errors import ConfigError, ForkedError
 from blindsum.hosted import Hosting, checked_hosted
 from blindsum.model_start import ModelStart
+from blindsum.native_events import Quiet, Status, Stopped
 from blindsum.orders import command_of
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.sparse import warn_if_rarely_opened
@@ -261,11 +262,15 @@ class Coordinator(Hosting, Shown):
         blindsum.BlindsumError
             The job failed, or its coordinator cannot go on.
         """
-        while (status := self._native.next_status(min(quiet_after, 3600.0))) is not None:
-            if status:
-                yield status
-            elif quiet_after < math.inf:
-                yield None
+        while True:
+            match self._native.next_status(min(quiet_after, 3600.0)):
+                case Status(fields):
+                    yield fields
+                case Quiet():
+                    if quiet_after < math.inf:
+                        yield None
+                case Stopped():
+                    return
 
     def drain(self, reason: str = "the program drains it", *, within: float | None = None) -> None:
         """Finish the round under way, offer none, and end; :meth:`statuses` ends when that is done.
