@@ -189,6 +189,7 @@ cases:
 	$(PYTHON) tools/circles.py
 	$(PYTHON) tools/objects.py
 	$(PYTHON) tools/generated.py
+	$(PYTHON) tools/branches.py
 
 # What benches/kernels.py asks cargo for is built before, with all cores: in a test it takes other tests' time, and a limit.
 # Most tests wait for processes and deadlines, so more of them run than there are cores. Files run in the order of their

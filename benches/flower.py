@@ -314,13 +314,13 @@ def _check_sums(ran: Ran, way: Way) -> None:
 
 
 def _reasons(ran: Ran, nodes: int) -> list[str]:
-    """What the run printed of rounds without a sum, and which rounds had the sum of fewer nodes."""
+    """Which rounds had the sum of fewer nodes, and why rounds have none."""
     fewer = [
         f"round {number}: a sum of {one['survivors']} of {nodes} nodes"
         for number, one in enumerate(ran.rounds, 1)
         if one["survivors"] != nodes
     ]
-    return fewer + [line.strip() for line in ran.printed.splitlines() if " has no sum: " in line]
+    return [*fewer, *ran.reasons]
 
 
 def _cost(where: str, label: str, dim: int, runs: list[Ran], nodes: int) -> Cost:

@@ -66,8 +66,8 @@ class Ran:
         The most bytes of memory of the process of the ServerApp, and of one of a ClientApp.
     up, down : int or None
         Bytes of all nodes in all rounds; ``None`` where they were not counted.
-    printed : str
-        What the run printed.
+    reasons : tuple of str
+        Why rounds have no sum.
     """
 
     rounds: list[dict[str, Any]]
@@ -75,7 +75,7 @@ class Ran:
     node_memory: int
     up: int | None
     down: int | None
-    printed: str = ""
+    reasons: tuple[str, ...] = ()
 
 
 class Federation:
@@ -164,7 +164,7 @@ class Federation:
             node_memory=max(int(file.read_text(encoding="utf-8")) for file in out.glob("node-*")),
             up=sum(up for up, _ in moved) if moved else None,
             down=sum(down for _, down in moved) if moved else None,
-            printed=printed,
+            reasons=tuple(told["reasons"]),
         )
 
     def flwr_run(self, app: Path, config: str = "") -> str:

@@ -260,7 +260,7 @@ def run(sizes: Sizes) -> tuple[Found, dict[Case, str]]:
             try:
                 _ = case.spec
             except bs.SpecError as error:
-                refused[case] = str(error).removeprefix("job specification: ")
+                refused[case] = f"{error.field}: {error.rule}"
                 continue
             found[case] = [train(case, seed, sizes.rounds) for seed in range(sizes.seeds)]
     return found, refused

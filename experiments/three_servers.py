@@ -76,7 +76,7 @@ class Case:
         try:
             _ = self.spec
         except bs.SpecError as error:
-            return str(error).removeprefix("job specification: ")
+            return f"{error.field}: {error.rule}"
         return None
 
     @cached_property

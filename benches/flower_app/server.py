@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import resource
 import time
 from pathlib import Path
@@ -53,18 +54,33 @@ class Rounds:
         return {"survivors": survivors, "deviation": apart[survivors]}
 
 
+class Reasons(logging.Handler):
+    """Collects why rounds have no sum, of the lines that Blindsum logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a line about such a round."""
+        if hasattr(record, "round_without_sum"):
+            self.found.append(record.getMessage())
+
+
 @app.main()  # type: ignore[untyped-decorator]
 def main(grid: Any, context: Any) -> None:
     """Run the rounds in the way that the configuration says, and write what they were."""
     run = context.run_config
-    rounds = Rounds(int(run["nodes"]), int(run["dim"]))
+    rounds, reasons = Rounds(int(run["nodes"]), int(run["dim"])), Reasons()
+    logging.getLogger("blindsum").addHandler(reasons)
     if run["how"] == work.PEER:
         _peer(grid, context, rounds)
     else:
         _strategy(grid, context, rounds)
     most = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     file = Path(str(run["out"])) / "server.json"
-    file.write_text(json.dumps({"rounds": rounds.found, "memory": most}), encoding="utf-8")
+    told = {"rounds": rounds.found, "reasons": reasons.found, "memory": most}
+    file.write_text(json.dumps(told), encoding="utf-8")
 
 
 def _strategy(grid: Any, context: Any, rounds: Rounds) -> None:

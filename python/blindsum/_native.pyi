@@ -5,10 +5,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum.arrays import IntegerVector, Sums, Vector
-from blindsum.errors import BlindsumError, RoundLost
+from blindsum.errors import RoundLost
 from blindsum.hosted import HostedResult
 from blindsum.machine_waits import Waits
-from blindsum.machines import Event, LinkEvent, Outgoing, Suspended
+from blindsum.machines import Event, Held, LinkEvent, Outgoing, RoundRefused, Suspended
+from blindsum.native_events import NoMoreRounds, Quiet, Status, Stopped
 from blindsum.rounds import RoundResult
 from blindsum.stores import StoredFault
 
@@ -126,17 +127,20 @@ def pki_decrypt(key: str, passphrase: str) -> str: ...
 Pem: TypeAlias = tuple[str, str, str, str | None, str | None]
 """Files of certificate, key, CA and revocation list, and the passphrase of the key."""
 
+Departure: TypeAlias = Literal["closed", "stopped", "failed"]
+"""How a party leaves: its program closed the session, was stopped, or failed."""
+
 class Party:
     name: str
     job: Job
     def next_round(
         self, timeout: float | None, tells_held: bool, tag: Step | None
-    ) -> Round | BlindsumError | str | None: ...
+    ) -> Round | RoundRefused | Held | NoMoreRounds: ...
     def final_model(self) -> Vector | None: ...
     def done_early(self) -> str: ...
     def held(self) -> str: ...
     def reload(self) -> None: ...
-    def close(self, why: str) -> None: ...
+    def close(self, kind: Departure, reason: str) -> None: ...
 
 class Round:
     number: int
@@ -269,7 +273,7 @@ class Coordinator:
     dashboard: str | None
     hosts: list[str]
     starts_from: tuple[str, int, str, str]
-    def next_status(self, timeout: float) -> dict[str, Any] | Literal[False] | None: ...
+    def next_status(self, timeout: float) -> Status | Quiet | Stopped: ...
     def order(self, command: str, reason: str) -> str: ...
     def begin(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from blindsum import checks
 from blindsum.errors import BlindsumError, Fault, PolicyError, RoundAborted, SubmitError, WaitTimeoutError
 from blindsum.hosted import Step
+from blindsum.machine_events import RoundRefused
 from blindsum.rounds import Round, RoundResult
 from blindsum.spec import JobSpec
 
@@ -31,7 +32,7 @@ class Loop:
     def __init__(
         self,
         spec: JobSpec,
-        next_round: Callable[[float | None, Step | None], Round | BlindsumError | None],
+        next_round: Callable[[float | None, Step | None], Round | RoundRefused | None],
         warn: Callable[[BlindsumError], None],
     ) -> None:
         self._adds = spec.model_update == "add"
@@ -117,11 +118,12 @@ class Loop:
             if found is None:
                 self.is_over = True
                 return None
-            if isinstance(found, BlindsumError):
-                passed = isinstance(found, (PolicyError, RoundAborted, Fault))
-                if not passed or (step is not None and isinstance(found, RoundAborted)):
-                    raise found
-                self._warn(found)
+            if isinstance(found, RoundRefused):
+                error = found.error
+                passed = isinstance(error, (PolicyError, RoundAborted, Fault))
+                if not passed or (step is not None and isinstance(error, RoundAborted)):
+                    raise error
+                self._warn(error)
                 continue
             self._current, self._handed_in = found, False
         return self._current

@@ -85,7 +85,7 @@ def as_vector(update: object, dim: int | None = None, what: str = "update") -> V
     """
     array = _as_array(update, what)
     if dim is not None and array.size != dim:
-        raise InputError(f"{what}: {array.size} elements (shape {array.shape}), but the job's dim is {dim}")
+        raise InputError(what, f"{array.size} elements (shape {array.shape}), but the job's dim is {dim}")
     is_double = array.dtype.newbyteorder("=") == np.float64
     with _room_for_a_copy(array, what):
         return _flat(array, np.float64 if is_double else np.float32)
@@ -121,7 +121,7 @@ def as_integers(
     """
     array = _as_numbers(update, what)
     if dim is not None and array.size != dim:
-        raise InputError(f"{what}: {array.size} elements (shape {array.shape}), but the job's dim is {dim}")
+        raise InputError(what, f"{array.size} elements (shape {array.shape}), but the job's dim is {dim}")
     with _room_for_a_copy(array, what):
         return _flat_integers(array, bits, what)
 
@@ -142,7 +142,7 @@ def _flat_integers(array: NDArray[Any], bits: int, what: str) -> IntegerVector:
         array = _from_python_integers(array.reshape(-1).tolist(), bits, what)
     elif array.dtype.kind not in "iu":
         rule = f"elements are {array.dtype.name}, not integers that numpy can add"
-        raise InputError(f"{what}: {rule}; convert them, e.g. x.astype(np.uint64)")
+        raise InputError(what, f"{rule}; convert them, e.g. x.astype(np.uint64)")
     flat = _flat(array, array.dtype.newbyteorder("="))
     largest = 2**bits - 1
     if flat.size and (int(flat.min()) < 0 or int(flat.max()) > largest):
@@ -174,7 +174,7 @@ def _as_numbers(update: object, what: str) -> NDArray[Any]:
         kind = type(update).__name__
         advice = "np.frombuffer(x, np.uint8)" if isinstance(update, bytes) else "list(x)"
         rule = f"{kind} is neither an array nor a list of integers"
-        raise InputError(f"{what}: {rule}; give one, in the order of the coordinates, e.g. {advice}")
+        raise InputError(what, f"{rule}; give one, in the order of the coordinates, e.g. {advice}")
     return array
 
 
@@ -198,13 +198,13 @@ def array_of(update: object, what: str, dtype: Any = None) -> NDArray[Any]:
     update = _plain_tensor(update, what)
     if is_mapping(update) and not hasattr(update, "__array__"):
         rule = f"a {type(update).__name__} is not an array"
-        raise InputError(f"{what}: {rule}; give one array, in the order of the coordinates")
+        raise InputError(what, f"{rule}; give one array, in the order of the coordinates")
     if _hides_elements(update):
         raise _masked(what)
     try:
         array = np.asanyarray(update) if dtype is None else np.array(update, dtype=dtype)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        raise InputError(f"{what}: not usable as an array: {error}") from error
+        raise InputError(what, f"not usable as an array: {error}") from error
     except MemoryError as error:
         rule = "no memory is left to make an array of it; give an array of numpy"
         raise MemoryLimitError(f"{what}: {rule}") from error
@@ -226,7 +226,7 @@ def _hides_elements(values: object, depth: int = 0) -> bool:
 
 def _masked(what: str) -> InputError:
     rule = "a masked array hides elements, and every element is sent"
-    return InputError(f"{what}: {rule}; fill it, e.g. x.filled(0)")
+    return InputError(what, f"{rule}; fill it, e.g. x.filled(0)")
 
 
 def _plain_tensor(update: object, what: str) -> object:
@@ -242,7 +242,7 @@ def _plain_tensor(update: object, what: str) -> object:
         (str(getattr(tensor, "device", "cpu")) != "cpu", f"on {getattr(tensor, 'device', '')}", ".cpu()"),
     ):
         if is_so:
-            raise InputError(f"{what}: the tensor is {kind}, and must be dense and on the CPU; call {advice}")
+            raise InputError(what, f"the tensor is {kind}, and must be dense and on the CPU; call {advice}")
     if getattr(tensor, "requires_grad", False):
         tensor = tensor.detach()
     for is_so, resolved in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
@@ -254,34 +254,35 @@ def _plain_tensor(update: object, what: str) -> object:
 def _from_python_integers(values: list[object], bits: int, what: str) -> NDArray[np.uint64]:
     for index, value in enumerate(values):
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-            raise InputError(f"{what}: element {index} is a {type(value).__name__}, not an integer", index)
+            raise InputError(what, f"element {index} is a {type(value).__name__}, not an integer", index)
         if not 0 <= int(value) < 2**bits:
             raise _out_of_range(index, bits, what)
     return np.array(values, dtype=np.uint64)
 
 
 def _out_of_range(index: int, bits: int, what: str) -> InputError:
-    return InputError(f"{what}: coordinate {index} must be an integer from 0 to 2**{bits} - 1", index)
+    return InputError(what, f"coordinate {index} must be an integer from 0 to 2**{bits} - 1", index)
 
 
 def _as_array(update: object, what: str) -> Floats:
     is_tree = isinstance(update, (list, tuple)) or (is_mapping(update) and not hasattr(update, "__array__"))
     if is_tree:
         raise InputError(
-            f"{what}: a {type(update).__name__} is not an array; "
+            what,
+            f"a {type(update).__name__} is not an array; "
             "np.asarray(x, np.float32) makes one of numbers, "
-            "blindsum.flatten(x) joins several arrays to one vector"
+            "blindsum.flatten(x) joins several arrays to one vector",
         )
     array = array_of(update, what)
     kind, name = array.dtype.kind, array.dtype.name
     if array.dtype.newbyteorder("=") in (np.float16, np.float32, np.float64) or name == "bfloat16":
         return array
     if kind in "SUO":
-        raise InputError(f"{what}: {type(update).__name__} is not an array of float32 or float64")
+        raise InputError(what, f"{type(update).__name__} is not an array of float32 or float64")
     advice = (
         "take real and imaginary parts apart" if kind == "c" else "convert them, e.g. x.astype(np.float32)"
     )
-    raise InputError(f"{what}: elements are {name}, not float32 or float64; {advice}")
+    raise InputError(what, f"elements are {name}, not float32 or float64; {advice}")
 
 
 def in_order(field: str, values: object, what: str) -> list[Any]:
@@ -303,8 +304,8 @@ def in_order(field: str, values: object, what: str) -> list[Any]:
     """
     if is_mapping(values) or isinstance(values, Set | str | bytes):
         rule = f"must be a list of {what}, in the order of the parties, not a {type(values).__name__}"
-        raise InputError(f"{field}: {rule}; give [values of party 0, of party 1, …]")
+        raise InputError(field, f"{rule}; give [values of party 0, of party 1, …]")
     try:
         return list(values)  # type: ignore[call-overload, no-any-return]
     except TypeError as error:
-        raise InputError(f"{field}: must be a list of {what}, not {values!r}") from error
+        raise InputError(field, f"must be a list of {what}, not {values!r}") from error

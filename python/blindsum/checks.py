@@ -328,7 +328,7 @@ def weight(
     if whole is not None and most < whole <= MAX_WEIGHT:
         advice = _weight_advice(whole, spec)
     rule = f"must be a whole number from 1 to max_weight = {most}"
-    raise InputError(f"{name}: {in_words(value)} {rule}{advice}")
+    raise InputError(name, f"{in_words(value)} {rule}{advice}")
 
 
 def _weight_advice(weight: int, spec: JobSpec) -> str:

@@ -58,4 +58,4 @@ class ClippingLog:
             elif spec.encoding.max_norm and clipped.scaled_by is not None:
                 bound, advice = f"max_norm = {spec.encoding.max_norm:g}", LONGER
         text = "job %r, round %d: %s (%s); the mean lacks the excess: %s"
-        logger.warning(text, spec.job, number, what, bound, advice)
+        logger.warning(text, spec.job, number, what, bound, advice, extra={"round": number})

@@ -14,6 +14,7 @@ from blindsum.display import Shown
 from blindsum.errors import ConfigError, ForkedError
 from blindsum.hosted import Hosting, checked_hosted
 from blindsum.model_start import ModelStart
+from blindsum.native_events import Quiet, Status, Stopped
 from blindsum.orders import command_of
 from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.sparse import warn_if_rarely_opened
@@ -237,19 +238,19 @@ class Coordinator(Hosting, Shown):
         ``min_parties`` is how many a round needs. ``lost`` lists parties whose connection was lost since
         the latest round was offered. ``left`` has by name the reasons of parties that have left and not
         returned; the text comes from them, unless their certificates were revoked. ``unconfirmed`` lists
-        survivors of the latest sum that have not confirmed it. ``warning`` has tasks of the operator,
-        such as to renew a revocation list: while it is out of date no round begins, and none counts as
-        failed; the same if a clock is wrong. ``key_exchange`` is that of TLS on the connection of each
-        party and other server, as in ``X25519MLKEM768``. ``blocked`` names the party, server or disk for
-        which the job waits after a round without a result, or before a round can end; ``warning`` has it,
-        too. ``held`` has the reason why operators hold the job, as after :meth:`pause`. ``ready`` lists the
-        parties that are ready for the round that is offered, and ``banned`` those that are banned, with
-        the time until when in milliseconds since 1970. ``state`` is ``"running"``, ``"done"``,
-        ``"failed"``, or ``"stopped"`` if this coordinator cannot go on and the job has not failed, as
-        with a full store. ``round`` is the latest round. If its ``key_setup`` is true, it only gives the
-        key of the job to its ``survivors``. Its ``total_weight`` is ``None`` before there is a sum, and
-        if :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as in
-        :attr:`RoundResult.result`.
+        survivors of the latest sum that have not confirmed it. ``warning`` has tasks of the operator, such
+        as to renew a revocation list: while it is out of date no round begins, and none counts as failed;
+        the same if a clock is wrong. ``warnings`` has them one by one, without ``blocked``.
+        ``key_exchange`` is that of TLS on the connection of each party and other server, as in
+        ``X25519MLKEM768``. ``blocked`` names the party, server or disk for which the job waits after a
+        round without a result, or before a round can end; ``warning`` has it, too. ``held`` has the reason
+        why operators hold the job, as after :meth:`pause`. ``ready`` lists the parties that are ready for
+        the round that is offered, and ``banned`` those that are banned, with the time until when in
+        milliseconds since 1970. ``state`` is ``"running"``, ``"done"``, ``"failed"``, or ``"stopped"`` if
+        this coordinator cannot go on and the job has not failed, as with a full store. ``round`` is the
+        latest round. If its ``key_setup`` is true, it only gives the key of the job to its ``survivors``.
+        Its ``total_weight`` is ``None`` before there is a sum, and if :attr:`JobSpec.hides_sum`. Its
+        ``result`` is the name of the result, as in :attr:`RoundResult.result`.
 
         Parameters
         ----------
@@ -261,11 +262,15 @@ class Coordinator(Hosting, Shown):
         blindsum.BlindsumError
             The job failed, or its coordinator cannot go on.
         """
-        while (status := self._native.next_status(min(quiet_after, 3600.0))) is not None:
-            if status:
-                yield status
-            elif quiet_after < math.inf:
-                yield None
+        while True:
+            match self._native.next_status(min(quiet_after, 3600.0)):
+                case Status(fields):
+                    yield fields
+                case Quiet():
+                    if quiet_after < math.inf:
+                        yield None
+                case Stopped():
+                    return
 
     def drain(self, reason: str = "the program drains it", *, within: float | None = None) -> None:
         """Finish the round under way, offer none, and end; :meth:`statuses` ends when that is done.

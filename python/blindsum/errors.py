@@ -114,16 +114,22 @@ class DataError(BlindsumError):
 
 
 class InputError(BlindsumError, ValueError):
-    """An update, a weight or a model that cannot be used.
+    """An update, a weight, a model or a file that cannot be used.
 
     Attributes
     ----------
+    field : str
+        What was given, and the place in it: ``"update"``, ``"metrics['accuracy']"``, ``"updates[2]"``.
+    rule : str
+        The rule, as an inequality with its numbers where it is one.
     index : int or None
         The coordinate that is wrong, where one is.
     """
 
-    def __init__(self, message: str, index: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, field: str, rule: str, index: int | None = None) -> None:
+        super().__init__(f"{field}: {rule}")
+        self.field = field
+        self.rule = rule
         self.index = index
 
 
@@ -310,12 +316,16 @@ class PolicyError(BlindsumError):
 
     Attributes
     ----------
+    field : str or None
+        The option of :class:`blindsum.Policy` that refused it, such as ``"min_honest"``; ``None`` where a
+        limit that every policy has did.
     rule : str
-        The rule that refused it.
+        The rule that refused it, with its option, its numbers, and what to do.
     """
 
-    def __init__(self, rule: str) -> None:
+    def __init__(self, field: str | None, rule: str) -> None:
         super().__init__(f"refused by this party's policy: {rule}")
+        self.field = field
         self.rule = rule
 
 
@@ -455,7 +465,11 @@ class DomainInputError(InputError):
 
     def __init__(self, learner: int | None, field: str, rule: str, index: int | None = None) -> None:
         whose = "the domain" if learner is None else f"learner {learner} of the domain"
-        super().__init__(f"{field} of {whose}: {rule}", index)
+        super().__init__(f"{field} of {whose}", rule, index)
         self.learner = learner
         self.field = field
-        self.rule = rule
+
+    @classmethod
+    def of(cls, learner: int, field: str, error: InputError) -> Self:
+        """The error of a learner's own input; the rule names the place in it, where there is one."""
+        return cls(learner, field, error.rule if error.field == field else str(error), error.index)

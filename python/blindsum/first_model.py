@@ -42,10 +42,10 @@ def first_model(model: object, spec: JobSpec, what: str = "model") -> Vector:
     """
     if spec.initial != "coordinator":
         rule = f'the job has initial = "{spec.initial}"'
-        raise InputError(f'{what}: {rule}; give no model, or set initial = "coordinator" in the job')
+        raise InputError(what, f'{rule}; give no model, or set initial = "coordinator" in the job')
     start = as_vector(model, spec.dim, what)
     if (index := _native.first_not_finite(start)) is not None:
-        raise InputError(f"{what}: coordinate {index} is not a finite number", index)
+        raise InputError(what, f"coordinate {index} is not a finite number", index)
     is_single = isinstance(spec.encoding, Quantised) and spec.encoding.bits <= SINGLE_BITS
     if is_single and start.dtype == np.float64:
         with np.errstate(over="ignore", under="ignore"):
@@ -56,7 +56,7 @@ def first_model(model: object, spec: JobSpec, what: str = "model") -> Vector:
             advice = (
                 f"scale the model, or give the job more than {SINGLE_BITS} bits, whose models are float64"
             )
-            raise InputError(f"{what}: {rule}; {advice}", index)
+            raise InputError(what, f"{rule}; {advice}", index)
     return start
 
 
@@ -83,7 +83,7 @@ def initial_of(initial: object) -> Vector | None:
         given = given.values()
     vector = as_vector(given, None, "initial")
     if (index := _native.first_not_finite(vector)) is not None:
-        raise InputError(f"initial: coordinate {index} is not a finite number", index)
+        raise InputError("initial", f"coordinate {index} is not a finite number", index)
     return vector
 
 

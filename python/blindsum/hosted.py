@@ -434,12 +434,12 @@ def given_model(model: object, spec: JobSpec | None = None) -> object:
         No vector of ``dim`` finite floats, or the job keeps no model.
     """
     if spec is not None and spec.model_update == "none":
-        raise InputError('model: the job has no model (model_update = "none"): give none')
+        raise InputError("model", 'the job has no model (model_update = "none"): give none')
     from blindsum import arrays
 
     start = arrays.as_vector(model, None if spec is None else spec.dim, "model")
     if (index := _native.first_not_finite(start)) is not None:
-        raise InputError(f"model: coordinate {index} is not a finite number", index)
+        raise InputError("model", f"coordinate {index} is not a finite number", index)
     return start
 
 

@@ -162,20 +162,21 @@ class ModelLayout(Shown, ABC):
     def _checked_model(self, array: object) -> Vector:
         """What is to be loaded, as a vector of finite numbers."""
         if array is None:
-            rule = "model: there is none, as where a round was lost: go on with the model that you have"
-            raise InputError(rule)
+            rule = "there is none, as where a round was lost: go on with the model that you have"
+            raise InputError("model", rule)
         try:
             vector = as_vector(array, None, "model")
         except InputError as error:
-            raise InputError(f"{error}; load() takes rnd.model, or the model or mean of a result") from error
+            rule = f"{error.rule}; load() takes rnd.model, or the model or mean of a result"
+            raise InputError(error.field, rule) from error
         if vector.size != self.dim:
             own = f"this model has {self.dim} in {len(self._entries)} tensors"
             raise InputError(
-                f"model: {vector.size} elements, and {own}; both sides must build the same model"
+                "model", f"{vector.size} elements, and {own}; both sides must build the same model"
             )
         if (index := _native.first_not_finite(vector)) is not None:
             raise InputError(
-                f"model: {self._name_at(index)} is {vector[index]}, and must be a finite number", index
+                "model", f"{self._name_at(index)} is {vector[index]}, and must be a finite number", index
             )
         return vector
 
@@ -192,8 +193,8 @@ class ModelLayout(Shown, ABC):
     def _difference(self, values: Vector) -> Vector:
         """The values less what was loaded, in the memory of the values."""
         if self._base is None:
-            rule = "update: no model was loaded that it could be a change of"
-            raise InputError(f"{rule}; call load(rnd.model) before you train")
+            rule = "no model was loaded that it could be a change of; call load(rnd.model) before you train"
+            raise InputError("update", rule)
         self._look_at(values)
         np.subtract(values, self._base, out=values, casting="same_kind")
         return self._finite(values, "update")
@@ -213,8 +214,9 @@ class ModelLayout(Shown, ABC):
 
     def _finite(self, values: Vector, what: str) -> Vector:
         if (index := _native.first_not_finite(values)) is not None:
-            rule = f"{what}: {self._name_at(index)} is {values[index]}, and must be a finite number"
-            raise InputError(f"{rule}; {ADVICE if what == 'update' else 'look at how it was made'}", index)
+            rule = f"{self._name_at(index)} is {values[index]}, and must be a finite number"
+            advice = ADVICE if what == "update" else "look at how it was made"
+            raise InputError(what, f"{rule}; {advice}", index)
         return values
 
     @abstractmethod

@@ -14,6 +14,11 @@ def lost_of(report: Mapping[str, Any]) -> dict[str, str]:
     return {name: why for stage in report["stages"] for name, why in stage["dropped"].items()}
 
 
+def stages_of(report: Mapping[str, Any]) -> dict[str, str]:
+    """By name the stage in which parties lost their place."""
+    return {name: stage["name"] for stage in report["stages"] for name in stage["dropped"]}
+
+
 def causes_of(report: Mapping[str, Any]) -> dict[str, str]:
     """By name the kind of that; reports of earlier versions have none."""
     return {name: cause for stage in report["stages"] for name, cause in stage.get("causes", {}).items()}

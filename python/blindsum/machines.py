@@ -223,7 +223,7 @@ class PartyMachine:
         """
         spec = self.spec
         if spec is None:
-            raise InputError("update: the party has not joined the job yet; wait for the event Joined")
+            raise InputError("update", "the party has not joined the job yet; wait for the event Joined")
         if self._weights is None:
             self._weights = DefaultWeight(spec)
         vector, whole = checked_vector(spec, update), self._weights.of(weight)

@@ -122,8 +122,9 @@ class NamedArrays:
         if missing or further:
             rule = f"without {', '.join(map(repr, missing))}" if missing else f"with {further[0]!r} besides"
             raise InputError(
-                f"arrays: the {self.replied} comes {rule}; reply with the same keys as the {self.sent} "
-                f"({len(self._arrays)} arrays)"
+                "arrays",
+                f"the {self.replied} comes {rule}; reply with the same keys as the {self.sent} "
+                f"({len(self._arrays)} arrays)",
             )
         vector = np.empty(self.dim, self._dtype)
         for part in self._parts:
@@ -131,8 +132,9 @@ class NamedArrays:
             shape = self._shape_of(array)
             if shape != part.shape:
                 raise InputError(
-                    f"arrays[{part.name!r}]: has the shape {shape} in the {self.replied}, and "
-                    f"{part.shape} in the {self.sent}; reply with the shape of the {self.sent}"
+                    f"arrays[{part.name!r}]",
+                    f"has the shape {shape} in the {self.replied}, and "
+                    f"{part.shape} in the {self.sent}; reply with the shape of the {self.sent}",
                 )
             change = self._values_of(part.name, array)
             if base is not None:
@@ -141,7 +143,8 @@ class NamedArrays:
                 index = int(np.flatnonzero(~np.isfinite(change))[0])
                 where = [int(one) for one in np.unravel_index(index, part.shape)] if part.shape else ""
                 raise InputError(
-                    f"arrays[{part.name!r}]{where}: is not finite after training; check the learning rate "
+                    f"arrays[{part.name!r}]{where}",
+                    "is not finite after training; check the learning rate "
                     "and the data, and reply with finite numbers",
                     part.begin + index,
                 )
@@ -206,6 +209,6 @@ def values_of(name: str, values: NDArray[Any], replied: str) -> NDArray[np.float
         It is of no numbers.
     """
     if values.dtype.kind not in "fiub":
-        raise InputError(f"arrays[{name!r}]: is of {values.dtype} in the {replied}; reply with floats")
+        raise InputError(f"arrays[{name!r}]", f"is of {values.dtype} in the {replied}; reply with floats")
     flat: NDArray[np.float64] = np.asarray(values, np.float64).reshape(-1)
     return flat

@@ -45,4 +45,4 @@ def placed(error: InputError, spec: JobSpec) -> InputError:
         return error
     place = place_of(spec, error.index)
     where = f" ({place})" if place is not None else ""
-    return InputError(f"{error}{where}; {ADVICE}", error.index)
+    return InputError(error.field, f"{error.rule}{where}; {ADVICE}", error.index)

@@ -402,7 +402,8 @@ class Round(Shown):
         else:
             self._clipping.tell(self.number, self._outcome.clipped)
             for warning in self._outcome.warnings:
-                logger.warning("job %r, round %d: %s", self._clipping.job, self.number, warning)
+                text = "job %r, round %d: %s"
+                logger.warning(text, self._clipping.job, self.number, warning, extra={"round": self.number})
 
     def _lose(self, error: RoundAborted | Fault) -> None:
         # A traceback has this round in its frames, which would keep the model until garbage is collected.
@@ -455,6 +456,7 @@ def log_dropped(job: str, number: int) -> None:
         "one given now is dropped",
         job,
         number,
+        extra={"round": number},
     )
 
 
@@ -467,7 +469,7 @@ def checked_vector(spec: JobSpec, update: object) -> Vector | IntegerVector:
         It does not fit the job.
     """
     if update is None:
-        raise InputError("update: is None, and must be an array; call rnd.skip() to sit the round out")
+        raise InputError("update", "is None, and must be an array; call rnd.skip() to sit the round out")
     match spec.encoding:
         case Integers(bits=bits):
             return as_integers(update, spec.dim, bits)

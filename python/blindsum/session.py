@@ -22,6 +22,8 @@ from blindsum.errors import (
 from blindsum.first_model import ZerosLog
 from blindsum.hosted import Step, as_step
 from blindsum.leaving import OF_ONE_ROUND, LeftRound, settled, why_failed
+from blindsum.machine_events import Held, RoundRefused
+from blindsum.native_events import NoMoreRounds
 from blindsum.rounds import Array, Round, RoundResult, logger
 from blindsum.session_state import JobState
 from blindsum.sparse import warn_if_rarely_opened
@@ -61,7 +63,7 @@ class Session(JobState):
         self._whole_models = WholeModelLog(self.spec)
         self._weights = DefaultWeight(self.spec)
         warn_if_rarely_opened(self.spec)
-        self._found: Round | BlindsumError | None = None
+        self._found: Round | RoundRefused | None = None
         self._loop = Loop(self.spec, self._next_round, self._warn)
 
     def _shown(self) -> dict[str, object]:
@@ -114,14 +116,14 @@ class Session(JobState):
             The session was closed, or an earlier call raised why it ended, which this error repeats.
         """
         found = self._next_round(timeout, as_step(tag, about))
-        if isinstance(found, BlindsumError):
-            raise found
+        if isinstance(found, RoundRefused):
+            raise found.error
         return found
 
     def _next_round(
         self, timeout: float | None = None, step: Step | None = None, on_held: OnHeld | None = None
-    ) -> Round | BlindsumError | None:
-        """The next round, or why this party takes no part in it."""
+    ) -> Round | RoundRefused | None:
+        """The next round, or why this party takes no part in it; ``None`` at the end."""
         left, self._left = self._left, None
         if left is not None:
             left.sit_out()
@@ -132,12 +134,15 @@ class Session(JobState):
             # It was found for whoever took any round.
             found.skip()
         native = self._native.next_round(timeout, on_held is not None, step)
-        while isinstance(native, str):
+        while isinstance(native, Held):
             if on_held is not None:
-                on_held(native)
+                on_held(native.reason)
             native = self._native.next_round(timeout, on_held is not None, step)
-        if native is None or isinstance(native, BlindsumError):
-            return native
+        match native:
+            case NoMoreRounds():
+                return None
+            case RoundRefused():
+                return native
         current = Round(native, self.spec, self._clipping, self._whole_models, self._weights)
         self._zeros.look_at(current.number, native.model_version, lambda: current.model)
         return current
@@ -286,10 +291,10 @@ class Session(JobState):
                 self._found = found
                 raise
             before = None
-            if isinstance(found, BlindsumError):
-                if not isinstance(found, OF_ONE_ROUND):
-                    raise found
-                lost(found)
+            if isinstance(found, RoundRefused):
+                if not isinstance(found.error, OF_ONE_ROUND):
+                    raise found.error
+                lost(found.error)
                 continue
             try:
                 yield found
@@ -309,7 +314,7 @@ class Session(JobState):
 
     def _after(
         self, before: Round | None, lost: OnLost, on_held: OnHeld | None
-    ) -> Round | BlindsumError | None:
+    ) -> Round | RoundRefused | None:
         """Wait for the next round; an end of the session does not hide what became of the one before."""
         try:
             return self._next_round(on_held=on_held)
@@ -366,7 +371,7 @@ class Session(JobState):
         elif issubclass(kind, KeyboardInterrupt | SystemExit):
             self._leave("stopped")
         else:
-            self._leave(why_failed(kind, in_round=self._left is not None or self._loop.is_in_round))
+            self._leave("failed", why_failed(kind, in_round=self._left is not None or self._loop.is_in_round))
 
     def training_failed(self, error: BaseException) -> None:
         """Leave the job because the training function raised.
@@ -379,16 +384,16 @@ class Session(JobState):
         error
             The exception of the training function.
         """
-        self._leave(why_failed(type(error), in_round=True))
+        self._leave("failed", why_failed(type(error), in_round=True))
 
-    def _leave(self, why: str) -> None:
+    def _leave(self, kind: _native.Departure, reason: str = "") -> None:
         # In a forked child the session is that of the parent, which goes on.
         with suppress(ForkedError):
-            self._close(why)
+            self._close(kind, reason)
 
-    def _close(self, why: str) -> None:
+    def _close(self, kind: _native.Departure, reason: str = "") -> None:
         self._final = self.final_model
-        self._native.close(why)
+        self._native.close(kind, reason)
         left, self._left = self._left, None
         if left is not None:
             left.forget()

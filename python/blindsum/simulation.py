@@ -128,9 +128,9 @@ def simulate(
         raise ConfigError("misbehaviour", rule)
     vectors = None if updates is None else _vectors(spec, updates)
     if weights is not None and vectors is None:
-        raise InputError("weights: only together with updates")
+        raise InputError("weights", "only together with updates")
     if metrics is not None and vectors is None:
-        raise InputError("metrics: only together with updates")
+        raise InputError("metrics", "only together with updates")
     warn_once_if_rarely_opened(spec)
     scenario: dict[str, Any] = {
         "drop": checks.fraction("drop", drop),
@@ -162,7 +162,7 @@ def simulate(
 def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector] | list[IntegerVector]:
     rows = in_order("updates", updates, "one array per party")
     if len(rows) > spec.parties:
-        raise InputError(f"updates: {len(rows)} given, but the job has parties = {spec.parties}")
+        raise InputError("updates", f"{len(rows)} given, but the job has parties = {spec.parties}")
     if len(rows) < spec.parties:
         logger.warning(
             "updates: %d given for a job of %d parties: the round has %d parties; for a job of so many give "
@@ -189,7 +189,7 @@ def _weights(spec: JobSpec, weights: Sequence[float], parties: int) -> list[int]
         for place, weight in enumerate(given)
     ]
     if len(whole) != parties:
-        raise InputError(f"weights: {len(whole)} given, but there are {parties} updates; give one for each")
+        raise InputError("weights", f"{len(whole)} given, but there are {parties} updates; give one for each")
     return whole
 
 
@@ -203,7 +203,7 @@ def _metrics(
     for place, one in enumerate(found):
         noticed.look_at(f"metrics[{place}]", one)
     if len(found) != parties:
-        raise InputError(f"metrics: {len(found)} given, but there are {parties} updates; give one for each")
+        raise InputError("metrics", f"{len(found)} given, but there are {parties} updates; give one for each")
     return [[one.get(metric.name) for metric in spec.metrics] for one in found]
 
 

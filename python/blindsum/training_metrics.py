@@ -37,13 +37,13 @@ def checked_metrics(spec: JobSpec, metrics: object, field: str = "metrics") -> d
     if metrics is None:
         return {}
     if not isinstance(metrics, Mapping):
-        raise InputError(f"{field}: must map names to numbers, not {type(metrics).__name__}")
+        raise InputError(field, f"must map names to numbers, not {type(metrics).__name__}")
     known = [metric.name for metric in spec.metrics]
     found: dict[str, float] = {}
     for name, value in metrics.items():
         if name not in known:
             has = f"its metrics are {', '.join(known)}" if known else "it has none"
-            raise InputError(f"{field}: {name!r} is no metric of the job: {has}")
+            raise InputError(field, f"{name!r} is no metric of the job: {has}")
         if value is not None:
             found[name] = _number(f"{field}[{name!r}]", value)
     return found
@@ -56,13 +56,13 @@ def _number(field: str, value: object) -> float:
         try:
             value = item()
         except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(f"{field}: must be one number, not {type(value).__name__}") from error
+            raise InputError(field, f"must be one number, not {type(value).__name__}") from error
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InputError(f"{field}: must be a number, not {type(value).__name__}")
+        raise InputError(field, f"must be a number, not {type(value).__name__}")
     try:
         return float(value)
     except OverflowError as error:
-        raise InputError(f"{field}: must be in the range of a float") from error
+        raise InputError(field, "must be in the range of a float") from error
 
 
 class MetricsLog:

@@ -64,10 +64,10 @@ def flatten(arrays: Tree, dtype: type[np.floating[Any]] = np.float32) -> Floats:
     try:
         element = np.dtype(dtype)
     except TypeError as error:
-        raise InputError(f"dtype: must be float32 or float64, not {dtype!r}") from error
+        raise InputError("dtype", f"must be float32 or float64, not {dtype!r}") from error
     if element not in (np.float32, np.float64):
         kind = element.name if element.isnative else f"{element.str}, of another byte order"
-        raise InputError(f"dtype: must be float32 or float64, not {kind}; give np.float32 or np.float64")
+        raise InputError("dtype", f"must be float32 or float64, not {kind}; give np.float32 or np.float64")
     vectors = [_narrowed(vector, element, name) for name, vector in float_entries(arrays)]
     return np.concatenate(vectors) if vectors else np.empty(0, element)
 
@@ -88,7 +88,7 @@ def float_entries(tree: Tree) -> list[tuple[str, Vector]]:
             vectors.append((entry.name, _vector_of(entry)))
     if left_out and not vectors:
         raise InputError(
-            "arrays: all entries are integers, which are left out; convert those that are averaged"
+            "arrays", "all entries are integers, which are left out; convert those that are averaged"
         )
     if left_out:
         _tell_left_out(tuple(left_out))
@@ -139,7 +139,7 @@ def unflatten(vector: object, like: Tree) -> Tree:
     """
     if vector is None:
         advice = "go on with the model that you have"
-        raise InputError(f"vector: None, which result() gives for a round without a result; {advice}")
+        raise InputError("vector", f"None, which result() gives for a round without a result; {advice}")
     whole = as_vector(vector, what="vector")
     like = list(like) if isinstance(like, Iterator) else like
     templates = [entry for entry in entries(like) if not _is_counter(entry)]
@@ -147,7 +147,7 @@ def unflatten(vector: object, like: Tree) -> Tree:
         _check_template(entry)
     together = sum(_size(entry.array) for entry in templates)
     if (shape := tuple(_shape(vector))) != (together,):
-        raise InputError(f"vector: shape {shape}, but the arrays have {together} elements together")
+        raise InputError("vector", f"shape {shape}, but the arrays have {together} elements together")
     return _rebuilt(like, _Rest(whole), "")
 
 
@@ -197,11 +197,11 @@ def entries(tree: Tree) -> Iterator[Entry]:
 
 def _entries(tree: Tree, name: str, *, has_key: bool, depth: int) -> Iterator[Entry]:
     if isinstance(tree, Set):
-        raise InputError(f"{_entry(name)}: a {type(tree).__name__} has no order; give a list of arrays")
+        raise InputError(_entry(name), f"a {type(tree).__name__} has no order; give a list of arrays")
     if depth > MAX_DEPTH:
         first = name.partition(".")[0]
         rule = f"is nested more than {MAX_DEPTH} deep, or contains itself"
-        raise InputError(f"{_entry(first)}: {rule}; give a tree with fewer levels")
+        raise InputError(_entry(first), f"{rule}; give a tree with fewer levels")
     of_mapping = _is_table(tree)
     if of_mapping:
         items = _items(tree)
@@ -274,14 +274,14 @@ def _narrowed(values: Floats, element: np.dtype[Any], name: str) -> Floats:
     if lost.any():
         index = int(np.argmax(lost))
         rule = f"number {index} is beyond the range of {element.name}"
-        raise InputError(f"{_entry(name)}: {rule}; take a wider type, e.g. dtype=np.float64", index)
+        raise InputError(_entry(name), f"{rule}; take a wider type, e.g. dtype=np.float64", index)
     return narrowed
 
 
 def _vector_of(entry: Entry) -> Vector:
     what = _entry(entry.name)
     if entry.array is None:
-        raise InputError(f"{what}: None is not an array; leave out what has no values")
+        raise InputError(what, "None is not an array; leave out what has no values")
     if not isinstance(entry.array, np.ma.MaskedArray):
         _refuse_integers(entry)
     return as_vector(entry.array, what=what)
@@ -291,14 +291,14 @@ def _check_template(entry: Entry) -> None:
     """Refuse what :func:`flatten` would refuse, whatever its values are."""
     what, array = _entry(entry.name), entry.array
     if isinstance(array, np.ma.MaskedArray):
-        raise InputError(f"{what}: the template is masked; give one without a mask, e.g. x.filled(0)")
+        raise InputError(what, "the template is masked; give one without a mask, e.g. x.filled(0)")
     _refuse_integers(entry)
     if _is_torch(array):
         return
     element = _element(array)
     if element is None or not (element.kind in "fc" or element.name.startswith(("bfloat", "float"))):
         kind = type(array).__name__ if element is None or element.kind in "OSU" else element.name
-        raise InputError(f"{what}: the template, {kind}, is not an array of floats; give one")
+        raise InputError(what, f"the template, {kind}, is not an array of floats; give one")
 
 
 def _refuse_integers(entry: Entry) -> None:
@@ -306,7 +306,7 @@ def _refuse_integers(entry: Entry) -> None:
     if _has_integers(entry.array):
         what = "integers in a list are" if hasattr(entry.array, "shape") else "an integer is"
         rule = f"{what} neither averaged nor left out"
-        raise InputError(f"{_entry(entry.name)}: {rule}; make them floats, or leave the entry out")
+        raise InputError(_entry(entry.name), f"{rule}; make them floats, or leave the entry out")
 
 
 def _entry(name: str) -> str:

@@ -91,7 +91,7 @@ def test_a_round_without_all_nodes_is_no_measurement_and_says_why(measured):
         {"seconds": 2.0 + place, "survivors": survivors, "deviation": 0.0}
         for place, survivors in enumerate((10, 0, 10))
     ]
-    ran = Ran(rounds, 1, 1, None, None, "noise\nWARNING: round 2 has no sum: nobody came; 10 nodes failed\n")
+    ran = Ran(rounds, 1, 1, None, None, ("round 2 has no sum: nobody came; 10 nodes failed",))
     flower._check_sums(ran, flower.Way(PLAIN, work.PLAIN))
     lossy = flower._cost("deployment", "secagg+, direct", 1000, [ran], 10)
     assert lossy.seconds == [2.0, None, 4.0]
@@ -99,7 +99,7 @@ def test_a_round_without_all_nodes_is_no_measurement_and_says_why(measured):
     measured.costs[1] = lossy
     shown = flower_page.tables(measured)[1]
     assert shown.rows[1][1:3] == ["2.00 no sum 4.00", "4.00"]
-    assert "secagg+, direct: WARNING: round 2 has no sum: nobody came; 10 nodes failed." in shown.note
+    assert "secagg+, direct: round 2 has no sum: nobody came; 10 nodes failed." in shown.note
 
     nothing = flower._cost("deployment", "secagg+, direct", 1000, [Ran(rounds[1:2], 1, 1, None, None)], 10)
     assert nothing.median is None

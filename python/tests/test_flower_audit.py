@@ -80,17 +80,18 @@ def test_a_key_that_only_looks_like_ours_is_refused_by_name(key):
 @pytest.mark.parametrize(
     ("error", "kind", "kept"),
     [
-        (bs.InputError("weight: 1100 must be 1 to 2"), bs.InputError, "weight"),
-        (bs.InputError("metrics['n']: 0.873 is no whole number"), bs.InputError, "metrics"),
-        (bs.InputError("arrays['w'][3, 1100]: is not finite"), bs.InputError, "arrays"),
+        (bs.InputError("weight", "1100 must be 1 to 2"), bs.InputError, "weight"),
+        (bs.InputError("metrics['n']", "0.873 is no whole number"), bs.InputError, "metrics"),
+        (bs.InputError("arrays['w'][3, 1100]", "is not finite"), bs.InputError, "arrays"),
         (bs.ConfigError("blindsum-ca", "/etc/secret is a file"), bs.ConfigError, "blindsum-ca"),
         (bs.IdentityError("/etc/secret/a.key: cannot be read"), bs.IdentityError, "certificates"),
         (bs.NetworkError("10.0.0.7:22 refused: SSH-2.0"), bs.NetworkError, "coordinator"),
         (
-            bs.PolicyError("policy min_honest: 3, this party wants 1100"),
+            bs.PolicyError("min_honest", "policy min_honest: 3, this party wants 1100"),
             bs.PolicyError,
             "blindsum-policy-min-honest",
         ),
+        (bs.PolicyError(None, "the coordinator has seen 1100 graphs"), bs.PolicyError, "policy: the job"),
         (bs.RoundAborted(1, "too few: secret"), bs.BlindsumError, "RoundAborted"),
         (OSError(28, "no space", "/etc/secret"), bs.BlindsumError, "OSError"),
         (KeyError("secret"), bs.BlindsumError, "KeyError"),

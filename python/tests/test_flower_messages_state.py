@@ -234,7 +234,7 @@ FAULT = bs.Fault("node-1", "a signature is wrong")
         ([machines.RoundLost(7, bs.ResultMissed(7, "it came late"))], True, 0),
         ([machines.RoundLost(7, bs.RoundUnknown(7, "this party has left"))], True, 0),
         ([machines.RoundLost(7, OUT)], False, 0),
-        ([machines.RoundLost(7, bs.InputError("not finite"))], False, 0),
+        ([machines.RoundLost(7, bs.InputError("update", "not finite"))], False, 0),
         ([machines.RoundLost(7, FAULT)], False, 0),
         # Of another round, and of none.
         ([machines.RoundLost(8, OUT)], True, 7),

@@ -129,13 +129,16 @@ def test_a_weight_that_is_too_large_names_the_key_of_the_run():
 @pytest.mark.parametrize(
     ("error", "name"),
     [
-        (bs.PolicyError("policy min_honest: 3, this party wants 1100"), "blindsum-policy-min-honest"),
+        (
+            bs.PolicyError("min_honest", "policy min_honest: 3, this party wants 1100"),
+            "blindsum-policy-min-honest",
+        ),
         (bs.ConfigError("policy.min_honest", "no"), "blindsum-policy-min-honest"),
         (bs.ConfigError("identity", "no"), "blindsum-identity"),
         (bs.ConfigError("revoked", "no"), "blindsum-crl"),
         (bs.ConfigError("state_dir", "no"), "blindsum-state"),
-        (bs.InputError("weight: 12 must be"), "blindsum-max-weight"),
-        (bs.InputError("metrics['num-examples']: 12.5"), "blindsum-max-weight"),
+        (bs.InputError("weight", "12 must be"), "blindsum-max-weight"),
+        (bs.InputError("metrics['num-examples']", "12.5"), "blindsum-max-weight"),
     ],
 )
 def test_a_refusal_of_a_node_names_its_key(error, name):

@@ -193,7 +193,7 @@ def test_a_site_whose_training_fails_leaves_and_the_others_go_on(place, host):
 
     def fail():
         joined.set()
-        raise bs.InputError("training failed")
+        raise bs.InputError("update", "training failed")
 
     broken = Site(place, host.told(), "site-4", 0, 4, fail)
     assert joined.wait(60)
@@ -465,7 +465,7 @@ def test_after_a_round_without_a_sum_the_loop_sends_the_model_of_before(flare):
         bs.RoundAborted(3, "too slow", only_me=True),
         bs.ResultMissed(3, "restarted"),
         bs.Fault("server", "two rosters"),
-        bs.PolicyError("min_honest"),
+        bs.PolicyError("min_honest", "policy min_honest: 2 are left"),
     ],
 )
 def test_a_site_that_alone_was_lost_raises(flare, lost):

@@ -63,7 +63,8 @@ def test_serve_says_that_operators_hold_the_job():
     out = []
     lines = Lines(SimpleNamespace(line=out.append))
     status = {
-        "warning": "",
+        "warnings": [],
+        "blocked": "",
         "left": {},
         "round": None,
         "state": "running",

@@ -128,7 +128,8 @@ def test_serve_says_how_a_job_goes_on_that_is_done():
     lines._is_old = True
     status = {
         "job": "tumour",
-        "warning": "",
+        "warnings": [],
+        "blocked": "",
         "held": "",
         "left": {},
         "state": "running",
@@ -165,14 +166,29 @@ def test_serve_names_who_was_lost_and_why_it_waits_once():
     dated = f"{whom}; the next round begins at the earliest 2026-11-27 22:15:07 UTC"
     status = {"held": "", "left": {}, "state": "done", "round": current}
     for blocked in ("", dated, whom, ""):
-        lines.say("status", status | {"warning": blocked, "blocked": blocked})
+        lines.say("status", status | {"warnings": [], "blocked": blocked})
     current |= {"number": 4, "survivors": "ac", "stages": [*current["stages"], sat_out]}
-    lines.say("status", status | {"warning": "", "blocked": "", "round": current})
+    lines.say("status", status | {"warnings": [], "blocked": "", "round": current})
     lost = "; lost: d (its program was stopped)"
     assert out == [
         f"round 3: sum of 3 of 4 parties, 1.00 s{lost}",
         f"blindsum: {dated}",
         f"round 4: sum of 2 of 4 parties, 1.00 s{lost}; sat out: b (its program gave no update)",
+    ]
+
+
+def test_serve_tells_the_other_warnings_apart_from_whom_it_waits_for():
+    out = []
+    lines = Lines(SimpleNamespace(line=out.append))
+    status = {"held": "", "left": {}, "state": "done", "round": None, "blocked": "waiting for b"}
+    lines.say("status", status | {"warnings": ["a is missing", "bounds fall"]})
+    lines.say("status", status | {"warnings": ["bounds fall"]})
+    lines.say("status", status | {"warnings": []})
+    assert out == [
+        "blindsum: waiting for b",
+        "blindsum: a is missing; bounds fall",
+        "blindsum: bounds fall",
+        "blindsum: no longer: bounds fall",
     ]
 
 

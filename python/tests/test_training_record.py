@@ -297,7 +297,8 @@ def test_every_kind_of_round_of_a_store_is_told(monkeypatch):
     assert [one.number for one in found.key_setups] == [1]
     done, lost = found.rounds
     assert (done.metrics, done.reported) == ({"loss": 0.5, "f1": None}, {"loss": 0.75, "f1": 0.0})
-    assert (done.lost, done.up, done.down) == ({"b": "input: its connection was lost"}, 7, 2)
+    assert (done.lost, done.lost_stages) == ({"b": "its connection was lost"}, {"b": "input"})
+    assert (done.lost_words, done.up, done.down) == ({"b": "input: its connection was lost"}, 7, 2)
     assert (lost.outcome, lost.fault, lost.metrics) == ("abort", "too few", {})
     assert found.ended == "the job is not over: 1 round of 9 planned so far"
     for state, reason, said in (

@@ -189,9 +189,17 @@ def test_every_chart_has_its_numbers(shown):
 def test_the_strip_says_who_was_in_which_round():
     rounds = (
         one_round(number=4, survivors=("a", "b"), roster=("a", "b")),
-        one_round(number=5, survivors=("a",), lost={"b": "keys: gone"}, roster=("a", "b", "c")),
         one_round(
-            number=7, survivors=(), lost={"a": "keys: gone"}, outcome="abort", fault="few", roster=("a", "b")
+            number=5, survivors=("a",), lost={"b": "gone"}, lost_stages={"b": "keys"}, roster=("a", "b", "c")
+        ),
+        one_round(
+            number=7,
+            survivors=(),
+            lost={"a": "gone"},
+            lost_stages={"a": "keys"},
+            outcome="abort",
+            fault="few",
+            roster=("a", "b"),
         ),
         one_round(number=8, survivors=(), lost={"a": "x"}, outcome="abort"),
     )
@@ -206,13 +214,16 @@ def test_the_strip_says_who_was_in_which_round():
 
 def test_tables_say_who_was_lost_and_which_rounds_have_no_sum():
     rounds = (
-        *(one_round(number=number, lost={"b": "keys: gone"}) for number in (2, 3, 5)),
-        one_round(number=6, lost={"a": "without a stage"}, outcome="abort", fault="too few"),
+        *(
+            one_round(number=number, lost={"b": "gone: away"}, lost_stages={"b": "keys"})
+            for number in (2, 3, 5)
+        ),
+        one_round(number=6, lost={"a": "without: a stage"}, outcome="abort", fault="too few"),
         one_round(number=7, outcome="abort"),
     )
     found = Page(page(dataclasses.replace(record(), rounds=rounds)))
-    assert ["b", "keys", "gone", "3", "2\N{EN DASH}3, 5"] in found.rows
-    assert ["a", "", "without a stage", "1", "6"] in found.rows
+    assert ["b", "keys", "gone: away", "3", "2\N{EN DASH}3, 5"] in found.rows
+    assert ["a", "", "without: a stage", "1", "6"] in found.rows
     assert ["too few", "1", "6"] in found.rows
     assert ["no reason is known", "1", "7"] in found.rows
     assert "No party was lost." in Page(page(dataclasses.replace(record(), rounds=(one_round(),)))).text
@@ -277,8 +288,9 @@ def test_a_run_of_many_rounds_and_parties_stays_small():
 
 
 def test_a_long_table_says_how_much_it_leaves_out():
-    many = {f"party-{rank}": "keys: gone" for rank in range(sections.MAX_ROWS + 3)}
-    found = Page(page(dataclasses.replace(record(), rounds=(one_round(lost=many),))))
+    many = {f"party-{rank}": "gone" for rank in range(sections.MAX_ROWS + 3)}
+    lost = one_round(lost=many, lost_stages=dict.fromkeys(many, "keys"))
+    found = Page(page(dataclasses.replace(record(), rounds=(lost,))))
     assert len([row for row in found.rows if row[1:3] == ["keys", "gone"]]) == sections.MAX_ROWS
     assert "And 3 further lines: the CSV file has all." in found.text
 

@@ -23,7 +23,7 @@ def record(rounds=12, parties=6, drop=0.08, abort=0.1, **changes):
     version, made = 0, []
     for number in range(1, rounds + 1):
         reason = HOSTILE if number == 2 else "its connection was lost"
-        lost = {name: f"masked-input: {reason}" for name in names if rng.random() < drop}
+        lost = {name: reason for name in names if rng.random() < drop}
         is_sum = number in (1, rounds) or rng.random() >= abort
         survivors = tuple(name for name in names if name not in lost) if is_sum else ()
         learnt = math.exp(-5 * number / rounds)
@@ -49,6 +49,7 @@ def record(rounds=12, parties=6, drop=0.08, abort=0.1, **changes):
                 model_version=version,
                 epsilon=0.1 * number**0.5,
                 roster=tuple(names),
+                lost_stages=dict.fromkeys(lost, "masked-input"),
             )
         )
         version += is_sum

@@ -248,6 +248,9 @@ pub struct JobStatus {
     /// What the operator should do soon, such as to renew a revocation list; empty if nothing.
     #[serde(default)]
     pub warning: String,
+    /// The parts of the warning, one for each matter, without `blocked`.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// For whom or what the job waits after a round without a result, or before one can end, and until when; empty if for
     /// nobody. The warning has it, too.
     #[serde(default)]

@@ -56,7 +56,7 @@ impl IntoPyErr for AdminError {
             AdminError::Net(error) => error.into_py_err(py),
             AdminError::Refused { code, reason } => raise(py, "OrderError", (code, reason)),
             AdminError::Call { field, reason, .. } if field == "model" => {
-                raise(py, "InputError", (format!("model: {reason}"),))
+                raise(py, "InputError", (field, reason))
             }
             AdminError::Call {
                 code,

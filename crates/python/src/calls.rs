@@ -45,9 +45,9 @@ impl IntoPyErr for CallError {
     fn into_py_err(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Value {
-                field: "model",
+                field: field @ "model",
                 rule,
-            } => raise(py, "InputError", (format!("model: {rule}"),)),
+            } => raise(py, "InputError", (field, rule)),
             Self::Value { field, rule } => raise(py, "ConfigError", (field, rule)),
             other => raise(py, "CallError", (other.code(), other.to_string())),
         }

@@ -13,7 +13,6 @@ use blindsum_net::report::JobStatus;
 use blindsum_net::{Limits, Membership, NetError, Reload, Room, Task};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
 use tokio::runtime::Runtime;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{Notify, broadcast, mpsc, watch};
@@ -24,6 +23,7 @@ use crate::feed::{Feed, News};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::{Homed, begin_work};
+use crate::results::instance;
 use crate::spec::{CheckedJob, plain, read_fields};
 use crate::steps::Step;
 use crate::vectors::read_model;
@@ -269,18 +269,19 @@ async fn watch_over(
 
 #[pymethods]
 impl Coordinator {
-    /// The next status of the job, `False` where nothing came in time, `None` at the end.
-    fn next_status<'py>(
-        &self,
-        py: Python<'py>,
-        timeout: f64,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    /// The next `Status` of the job, `Quiet` if nothing came in time, `Stopped` at the end.
+    fn next_status<'py>(&self, py: Python<'py>, timeout: f64) -> PyResult<Bound<'py, PyAny>> {
         let served = self.served.at_home(py)?;
         let timeout = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
         match patiently(py, Some(timeout), |at_most| served.feed.next(at_most))? {
-            None => Ok(Some(PyBool::new(py, false).to_owned().into_any())),
-            Some(News::Status(status)) => plain(py, &*status).map(Some),
-            Some(News::Over(ended)) => ended.or_raise(py).map(|()| None),
+            None => instance!(py, "blindsum.native_events", "Quiet",),
+            Some(News::Status(status)) => {
+                instance!(py, "blindsum.native_events", "Status", fields: plain(py, &*status)?)
+            }
+            Some(News::Over(ended)) => {
+                ended.or_raise(py)?;
+                instance!(py, "blindsum.native_events", "Stopped",)
+            }
         }
     }
 

@@ -92,7 +92,7 @@ impl IntoPyErr for JobError {
             JobError::Refused { .. } => raise(py, "NetworkError", (text,)),
             JobError::Store(error) => error.into_py_err(py),
             JobError::State { .. } => raise(py, "StoreError", (text,)),
-            JobError::Policy(error) => raise(py, "PolicyError", (error.to_string(),)),
+            JobError::Policy(error) => raise(py, "PolicyError", (error.field(), error.to_string())),
             JobError::Coordinator(_)
             | JobError::ModelMismatch { .. }
             | JobError::ResultMismatch { .. } => {
@@ -117,8 +117,8 @@ impl IntoPyErr for JobError {
             JobError::Submission { round, why } => {
                 raise(py, "SubmitError", (round, why.as_str(), why.to_string()))
             }
-            JobError::Input(rule) => raise(py, "InputError", (format!("update: {rule}"),)),
-            JobError::Initial(_) => raise(py, "InputError", (text,)),
+            JobError::Input(rule) => raise(py, "InputError", ("update", rule)),
+            JobError::Initial(rule) => raise(py, "InputError", ("initial", rule)),
             _ => raise(py, "BlindsumError", (text,)),
         }
     }

@@ -8,15 +8,14 @@ use blindsum_net::party::{
     self, Absence, Departure, Holding, Metrics, NextRound, PartyConfig, Policy,
 };
 use blindsum_net::{JobError, Model, NetError, Reload};
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::errors::{IntoPyErr, OrRaise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::{Homed, begin_work, closed};
-use crate::results::{read_only, round_result, unusable};
+use crate::results::{instance, read_only, round_result, unusable};
 use crate::spec::{CheckedJob, read_fields};
 use crate::steps::{Step, tag_of};
 use crate::vectors::{Vector, copied, read_model};
@@ -92,16 +91,16 @@ pub fn join(
 
 #[pymethods]
 impl Party {
-    /// The next round; `None` where no more will come. An exception that is given, not raised, says why this party
-    /// takes no part in a round: others may come. With `tells_held`, a text says why operators let no round begin, or is empty
-    /// where rounds begin again.
+    /// The next round, a `Round`; or what came in its place, as a class of the package. `RoundRefused`: this party takes no
+    /// part in a round, and others may come. `Held`, with `tells_held`: operators let no round begin, or let rounds begin
+    /// again. `NoMoreRounds`: none will come.
     fn next_round<'py>(
         &self,
         py: Python<'py>,
         timeout: Option<f64>,
         tells_held: bool,
         tag: Option<Step>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let member = self.member.at_home(py)?;
         let next = patiently(py, duration(timeout), |at_most| {
             let mut party = locked(&member.party);
@@ -119,20 +118,25 @@ impl Party {
             Some(None) => Err(closed(py)),
             Some(Some(Ok(NextRound::Round(round)))) => {
                 let round = Round::new(*round, self.sums_fit_64_bits);
-                Ok(Some(Bound::new(py, round)?.into_any()))
+                Ok(Bound::new(py, round)?.into_any())
             }
             Some(Some(Ok(NextRound::Refused(error)))) => {
                 let error = error.into_py_err(py);
                 match error.is_instance_of::<PyException>(py) {
-                    true => Ok(Some(error.into_value(py).into_bound(py).into_any())),
+                    true => {
+                        let error = error.into_value(py);
+                        instance!(py, "blindsum.machine_events", "RoundRefused", error: error)
+                    }
                     // A signal came while the exception was made.
                     false => Err(error),
                 }
             }
             Some(Some(Ok(NextRound::Held(reason)))) => {
-                Ok(Some(PyString::new(py, &reason).into_any()))
+                instance!(py, "blindsum.machine_events", "Held", reason: reason)
             }
-            Some(Some(Ok(NextRound::JobDone | NextRound::Waiting))) => Ok(None),
+            Some(Some(Ok(NextRound::JobDone | NextRound::Waiting))) => {
+                instance!(py, "blindsum.native_events", "NoMoreRounds",)
+            }
             Some(Some(Err(error))) => Err(error.into_py_err(py)),
         }
     }
@@ -172,14 +176,18 @@ impl Party {
         Ok(())
     }
 
-    /// Leaves the job and tells the coordinator why: `"closed"`, `"stopped"`, or what failed. Nothing happens the second
-    /// time.
-    fn close(&self, py: Python<'_>, why: String) -> PyResult<()> {
+    /// Leaves the job and tells the coordinator how: `"closed"`, `"stopped"`, or `"failed"` with a reason. Nothing happens the
+    /// second time.
+    fn close(&self, py: Python<'_>, kind: &str, reason: String) -> PyResult<()> {
         let member = self.member.at_home(py)?;
-        let departure = match &*why {
+        let departure = match kind {
             "closed" => Departure::Closed,
             "stopped" => Departure::Stopped,
-            _ => Departure::Failed(why),
+            "failed" => Departure::Failed(reason),
+            other => {
+                let rule = format!("kind: {other:?} must be closed, stopped or failed");
+                return Err(PyValueError::new_err(rule));
+            }
         };
         released(py, || {
             // Not while the party is locked: another thread may wait for a round, and must hear that it was closed.

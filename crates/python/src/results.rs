@@ -100,5 +100,5 @@ pub fn read_only<'py>(py: Python<'py>, values: &Reals) -> Bound<'py, PyAny> {
 /// The error of an update that breaks this rule.
 pub fn unusable(py: Python<'_>, values: Values<'_>, rule: &str) -> PyErr {
     let index = released(py, || position_not_finite(values));
-    raise(py, "InputError", (format!("update: {rule}"), index))
+    raise(py, "InputError", ("update", rule, index))
 }

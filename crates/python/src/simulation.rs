@@ -108,14 +108,15 @@ pub fn check_values(
 ) -> PyResult<()> {
     for (party, values) in vectors.iter().enumerate() {
         if let Some(index) = released(py, || position_not_finite(*values)) {
-            let text = format!("updates[{party}]: coordinate {index} is not a finite number");
-            return Err(raise(py, "InputError", (text, index)));
+            let field = format!("updates[{party}]");
+            let rule = format!("coordinate {index} is not a finite number");
+            return Err(raise(py, "InputError", (field, rule, index)));
         }
     }
     let least = job.least_roster();
     if vectors.len() < least {
-        let text = format!("updates: {} parties, a round needs {least}", vectors.len());
-        return Err(raise(py, "InputError", (text,)));
+        let rule = format!("{} parties, a round needs {least}", vectors.len());
+        return Err(raise(py, "InputError", ("updates", rule)));
     }
     Ok(())
 }
@@ -202,7 +203,14 @@ impl IntoPyErr for SimError {
         match self {
             SimError::Spec(error) => error.into_py_err(py),
             SimError::Scenario { field, rule } => raise(py, "ConfigError", (field, rule)),
-            SimError::Inputs { .. } => raise(py, "InputError", (self.to_string(),)),
+            SimError::Inputs { party, field, rule } => {
+                // What the caller calls it.
+                let given = match field {
+                    "weight" => "weights",
+                    _ => "updates",
+                };
+                raise(py, "InputError", (format!("{given}[{}]", party.0), rule))
+            }
             SimError::Round(fault) => fault.into_py_err(py),
             SimError::Crypto(error) => error.into_py_err(py),
             other => raise(py, "BlindsumError", (other.to_string(),)),

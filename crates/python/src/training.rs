@@ -288,7 +288,7 @@ impl ModelSteps {
         state: Option<(u64, Vec<u8>)>,
     ) -> PyResult<Self> {
         let job = job.job().clone();
-        let refused = |rule: String| raise(py, "InputError", (format!("model: {rule}"),));
+        let refused = |rule: String| raise(py, "InputError", ("model", rule));
         let model = match (first, state) {
             (_, Some((version, bytes))) => {
                 Model::restored(&job, version, &bytes).map_err(refused)?
@@ -305,7 +305,7 @@ impl ModelSteps {
         let mean: Reals = read_model(&mean)?;
         let mean = mean.in_precision(self.job.encoding().precision());
         let next = released(py, || self.model.in_the_clear(&mean, self.job.spec()));
-        self.model = next.map_err(|error| raise(py, "InputError", (format!("mean: {error}"),)))?;
+        self.model = next.map_err(|error| raise(py, "InputError", ("mean", error.to_string())))?;
         Ok(())
     }
 

@@ -33,8 +33,8 @@ impl<'py> Vector<'py> {
         if let Ok(array) = object.cast::<PyArray1<u64>>() {
             return Ok(Self::U64(array.try_readonly()?));
         }
-        let text = "update: must be a flat numpy array of float32, float64, uint32 or uint64";
-        Err(raise(object.py(), "InputError", (text,)))
+        let rule = "must be a flat numpy array of float32, float64, uint32 or uint64";
+        Err(raise(object.py(), "InputError", ("update", rule)))
     }
 
     /// The numbers, in place.
@@ -51,8 +51,8 @@ impl<'py> Vector<'py> {
 /// The elements of an array, where they lie one behind the other.
 fn slice<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| {
-        let text = "update: must be contiguous and aligned: numpy.require(x, requirements=\"CA\")";
-        raise(array.py(), "InputError", (text,))
+        let rule = "must be contiguous and aligned: numpy.require(x, requirements=\"CA\")";
+        raise(array.py(), "InputError", ("update", rule))
     })
 }
 
@@ -90,8 +90,8 @@ pub fn read_model(object: &Bound<'_, PyAny>) -> PyResult<Reals> {
         Update::F32(values) => Ok(values.into()),
         Update::F64(values) => Ok(values.into()),
         Update::U32(_) | Update::U64(_) => {
-            let text = "model: must be an array of float32 or float64, not of integers";
-            Err(raise(object.py(), "InputError", (text,)))
+            let rule = "must be an array of float32 or float64, not of integers";
+            Err(raise(object.py(), "InputError", ("model", rule)))
         }
     }
 }

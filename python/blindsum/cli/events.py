@@ -73,7 +73,7 @@ class Lines:
         if self._was_done and _is_done(status):
             return
         self._was_done = False
-        self._warn(status["warning"], status.get("blocked", ""))
+        self._warn(status["warnings"], status["blocked"])
         if status["held"] != self._held:
             now = status["held"] or "rounds begin again"
             self._held = status["held"]
@@ -112,12 +112,12 @@ class Lines:
                 f"--stay --admin HOST:PORT, and then: blindsum admin extend {job} --rounds N"
             )
 
-    def _warn(self, warning: str, blocked: str) -> None:
+    def _warn(self, warnings: list[str], blocked: str) -> None:
         """Say for whom the job waits, once, and what else must be known."""
         if blocked and not self._blocked.startswith(blocked):
             self._out.line(f"blindsum: {blocked}")
         self._blocked = blocked
-        others = warning.replace(blocked, "").strip("; ") if blocked else warning
+        others = "; ".join(warnings)
         if others != self._warning:
             now = others or f"no longer: {self._warning}"
             self._warning = others

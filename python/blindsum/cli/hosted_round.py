@@ -49,8 +49,8 @@ def _run(options: argparse.Namespace) -> int:
         raise ConfigError("--about", "needs a tag, for which parties wait: give the step a number, --tag N")
     model = None if options.model is None else model_in(options.model, "--model")
     admin = connected(options)
-    if options.out:
-        _check_mean(admin, options.job)
+    if options.out or options.model:
+        _check_files(admin, options)
     try:
         with (
             named_as_flags("parties", "tag", "about", "join_within", "deadline"),
@@ -93,24 +93,31 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _check_mean(admin: Admin, job: str) -> None:
-    """Refuse a job whose coordinator learns no mean, before a round of it begins.
+def _check_files(admin: Admin, options: argparse.Namespace) -> None:
+    """Refuse files that a job has no use for, before a round of it begins.
 
     Raises
     ------
     blindsum.ConfigError
-        Its sums are hidden.
+        A file for the mean, where the sums are hidden; a model, where the coordinator has none.
     """
     from blindsum.errors import ConfigError
     from blindsum.spec import JobSpec
 
+    job = options.job
     spec = JobSpec.from_dict(admin.describe(job)["specification"])
-    if spec.hides_sum:
+    if options.out and spec.hides_sum:
         raise ConfigError(
             "--out",
             f"no mean comes here: {spec.protocol} of job {job!r} hides sums from its coordinator. Leave "
             "--out out, and write the mean at a party, with blindsum join --out",
         )
+    if options.model and spec.model_update == "none":
+        rule = f"job {job!r} keeps no model (model_update = none): leave --model out"
+        raise ConfigError("--model", f"{options.model}: {rule}")
+    if options.model and spec.hides_sum:
+        rule = f"only the parties of job {job!r} have its model: leave --model out"
+        raise ConfigError("--model", f"{options.model}: {rule}")
 
 
 @contextmanager
@@ -121,8 +128,7 @@ def _model_named(path: str | None) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        rule = str(error).removeprefix("model: ").replace("give none", "leave --model out")
-        raise ConfigError("--model", f"{path}: {rule}") from error
+        raise ConfigError("--model", f"{path}: {error.rule}") from error
 
 
 def _write(path: str, result: HostedResult) -> None:

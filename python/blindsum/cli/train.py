@@ -172,7 +172,7 @@ class _Table:
         numbers = {**one.metrics, **{f"test {name}": value for name, value in one.test.items()}}
         numbers |= {f"plain {name}": value for name, value in one.plain_test.items()}
         shown = "  ".join(f"{name} {value:.4g}" for name, value in numbers.items() if value is not None)
-        lost = "; ".join(f"{name} ({why})" for name, why in one.lost.items())
+        lost = "; ".join(f"{name} ({why})" for name, why in one.lost_words.items())
         text = f"{one.number:5}  {len(one.survivors):7}  {one.seconds:7.2f}  {console.bytes_text(one.up):>10}"
         if one.outcome != "sum":
             shown = f"no sum: {one.fault}  {shown}"

@@ -105,8 +105,9 @@ def update_of(step: Any) -> tuple[Any, Any, Any]:
     if len(step) in (2, 3):
         return (*step, None)[:3]
     raise InputError(
-        f"training function: returned a tuple of {len(step)} values; it must return the update, or "
-        "(update, weight), (update, weight, metrics), or None to sit the round out"
+        "training function",
+        f"returned a tuple of {len(step)} values; it must return the update, or "
+        "(update, weight), (update, weight, metrics), or None to sit the round out",
     )
 
 

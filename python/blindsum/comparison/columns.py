@@ -119,7 +119,7 @@ def check_header(header: Sequence[str]) -> None:
     missing = [name for name in NAMES if name not in header]
     if missing:
         raise InputError(
-            f"column {missing[0]}: is missing; give a table that this version of `blindsum compare` wrote"
+            f"column {missing[0]}", "is missing; give a table that this version of `blindsum compare` wrote"
         )
 
 
@@ -139,7 +139,9 @@ def _typed(line: int, cells: Mapping[str, str]) -> dict[str, Any]:
             row[column.name] = _value(column.kind, text)
         except ValueError as error:
             rule = f"{text!r} must be a {_KINDS[column.kind]}"
-            raise InputError(f"line {line}, column {column.name}: {rule}; was the file changed?") from error
+            raise InputError(
+                f"line {line}, column {column.name}", f"{rule}; was the file changed?"
+            ) from error
     return row
 
 

@@ -145,7 +145,7 @@ def simulate_again(
             )
         return _report_again(_read_report(file), file, updates, weights, threads, progress)
     if updates is not None or weights is not None:
-        raise InputError(f"updates: the runs of {file} have random ones; leave updates and weights out")
+        raise InputError("updates", f"the runs of {file} have random ones; leave updates and weights out")
     return _row_again(_row(_read_rows(file), row, file), progress)
 
 
@@ -172,9 +172,9 @@ def _job(row: Row) -> dict[str, Any]:
     try:
         fields = json.loads(row["spec"])
     except (TypeError, ValueError) as error:
-        raise InputError(f"{where}: must be a job as JSON; was the file changed?") from error
+        raise InputError(where, "must be a job as JSON; was the file changed?") from error
     if not isinstance(fields, dict):
-        raise InputError(f"{where}: must be an object of JSON; was the file changed?")
+        raise InputError(where, "must be an object of JSON; was the file changed?")
     return fields
 
 
@@ -189,10 +189,10 @@ def _report_again(
     scenario = before["scenario"]
     if scenario["updates"] == "given" and updates is None:
         raise InputError(
-            f"updates: {file} is of updates that were given, and no file has them; give them again"
+            "updates", f"{file} is of updates that were given, and no file has them; give them again"
         )
     if scenario["updates"] == "random" and updates is not None:
-        raise InputError(f"updates: {file} is of random updates; leave updates and weights out")
+        raise InputError("updates", f"{file} is of random updates; leave updates and weights out")
     arguments = {_ARGUMENTS.get(name, name): scenario[name] for name in SCENARIO}
     spec = JobSpec.from_dict(before["spec"])
     result = simulate(spec, updates, weights=weights, **arguments, threads=threads, progress=progress)
@@ -214,10 +214,10 @@ def _read_report(file: Path) -> Mapping[str, Any]:
     try:
         report = json.loads(texts.read(file))
     except OSError as error:
-        raise InputError(f"{file}: {os_errors.unreadable(error, 'give the file of a simulation')}") from error
+        raise InputError(str(file), os_errors.unreadable(error, "give the file of a simulation")) from error
     except ValueError as error:
         raise InputError(
-            f"{file}: is no JSON ({error}); give the output of `blindsum simulate --json`"
+            str(file), f"is no JSON ({error}); give the output of `blindsum simulate --json`"
         ) from error
     needed = ("spec", "scenario", "origin")
     lacking = [
@@ -226,30 +226,30 @@ def _read_report(file: Path) -> Mapping[str, Any]:
     lacking += [name for name in SCENARIO if not lacking and name not in report["scenario"]]
     if lacking:
         raise InputError(
-            f"{file}: has no {lacking[0]}, so that it cannot be repeated; give the output of "
-            "`blindsum simulate --json` of this version"
+            str(file),
+            f"has no {lacking[0]}, so that it cannot be repeated; give the output of "
+            "`blindsum simulate --json` of this version",
         )
     found: Mapping[str, Any] = report
     return found
 
 
 def _read_rows(file: Path) -> list[dict[str, Any]]:
+    is_parquet = file.suffix.lower() == ".parquet"
+    if is_parquet and find_spec("pyarrow") is None:
+        rule = "needs pyarrow, which is not installed: give the CSV, or `pip install 'blindsum[compare]'`"
+        raise InputError(str(file), rule)
     try:
-        if file.suffix.lower() == ".parquet":
-            return _read_parquet(file)
-        return read_csv(texts.read(file))
+        return _read_parquet(file) if is_parquet else read_csv(texts.read(file))
     except OSError as error:
-        raise InputError(f"{file}: {os_errors.unreadable(error, 'give the file of a comparison')}") from error
+        raise InputError(str(file), os_errors.unreadable(error, "give the file of a comparison")) from error
     except InputError as error:
-        raise InputError(f"{file}: {error}") from error
+        raise InputError(f"{file}: {error.field}", error.rule) from error
     except ValueError as error:
-        raise InputError(f"{file}: {error}; give the table of a comparison") from error
+        raise InputError(str(file), f"{error}; give the table of a comparison") from error
 
 
 def _read_parquet(file: Path) -> list[dict[str, Any]]:
-    if find_spec("pyarrow") is None:
-        rule = "needs pyarrow, which is not installed: give the CSV, or `pip install 'blindsum[compare]'`"
-        raise InputError(rule)
     from blindsum.comparison.parquet import read_parquet
 
     return read_parquet(file)
@@ -259,10 +259,10 @@ def _row(rows: Sequence[Row], number: int | None, file: Path) -> Row:
     if number is None and len(rows) == 1:
         return rows[0]
     if number is None:
-        raise InputError(f"{file}: has {len(rows)} runs; say which, e.g. {file}:1 (row=1 in Python)")
+        raise InputError(str(file), f"has {len(rows)} runs; say which, e.g. {file}:1 (row=1 in Python)")
     wanted = checks.setting("row", number, 1, checks.PARTIES)
     found = next((row for row in rows if row["run"] == wanted), None)
     if found is None:
         there = f"runs {rows[0]['run']} to {rows[-1]['run']}" if rows else "no runs"
-        raise InputError(f"{file}: has no run {wanted}: it has {there}; give one of them")
+        raise InputError(str(file), f"has no run {wanted}: it has {there}; give one of them")
     return found

@@ -97,8 +97,8 @@ def _kind(row: Row) -> str:
 
 def head(grid: Grid, rows: Sequence[Row]) -> list[str]:
     """What is the same in all runs, how they ended, and where their numbers come from."""
-    fixed = [f"{AXIS_NAMES[name]} {getattr(grid, name)[0]}" for name in AXES if name not in grid.varying()]
-    fixed = [text for text in fixed if not text.endswith(" None")]
+    same = {name: getattr(grid, name)[0] for name in AXES if name not in grid.varying()}
+    fixed = [f"{AXIS_NAMES[name]} {value}" for name, value in same.items() if value is not None]
     fixed += [f"{name} {value}" for name, value in grid.settings]
     count = f"{len(rows)} of {counted(len(grid), 'run')}"
     runs = f"{count}, {grid.repeat} of each combination, seeds from {grid.seed}"

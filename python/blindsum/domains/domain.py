@@ -22,6 +22,7 @@ from blindsum.domains.talk import Answer, Step, Talk
 from blindsum.errors import BlindsumError, ConfigError, DomainError, WaitTimeoutError
 from blindsum.joining import join
 from blindsum.leaving import OF_ONE_ROUND, settled
+from blindsum.machine_events import RoundRefused
 from blindsum.pki import AnyPath, Identity
 from blindsum.policy import Policy
 from blindsum.rounds import Array, Round, logger
@@ -143,8 +144,8 @@ class Domain:
                 raise
             missed = None if earlier is None else earlier.lost or settled(earlier)
             told = {"missed": None if missed is None else from_error(missed)}
-            if isinstance(found, BlindsumError):
-                return told | {"refused": from_error(found)}, {}
+            if isinstance(found, RoundRefused):
+                return told | {"refused": from_error(found.error)}, {}
             if found is None:
                 return told | {"over": True}, {}
             opened.append(found)

@@ -23,7 +23,7 @@ def own_metrics(rules: Rules, rank: int, metrics: object) -> dict[str, float]:
     try:
         given = checked_metrics(rules.spec, metrics)
     except InputError as error:
-        raise DomainInputError(rank, "metrics", str(error).removeprefix("metrics: ")) from error
+        raise DomainInputError.of(rank, "metrics", error) from error
     for name, value in given.items():
         if not math.isfinite(value):
             logger.warning("metric %s was not a finite number and counts as missing", name)

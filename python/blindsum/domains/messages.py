@@ -55,8 +55,9 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "DomainError": ("learner", "reason"),
     "DomainInputError": ("learner", "field", "rule", "index"),
     "Fault": ("culprit", "kind"),
+    "InputError": ("field", "rule", "index"),
     "LayoutError": ("entry", "rule"),
-    "PolicyError": ("rule",),
+    "PolicyError": ("field", "rule"),
     "ResultMissed": ("number", "reason"),
     "RoundAborted": ("number", "reason", "only_me"),
     "RoundUnknown": ("number", "reason"),
@@ -71,8 +72,7 @@ def from_error(error: BlindsumError) -> Header:
     kind = type(error).__name__
     if kind in _FIELDS:
         return {"kind": kind, "fields": [getattr(error, field) for field in _FIELDS[kind]]}
-    index = [error.index] if isinstance(error, errors.InputError) else []
-    return {"kind": kind, "fields": [str(error), *index]}
+    return {"kind": kind, "fields": [str(error)]}
 
 
 def to_error(plain: Header, speaker: int) -> BlindsumError:

@@ -96,8 +96,7 @@ class Own:
         try:
             vector = _vector(rules, update)
         except InputError as error:
-            rule = str(error).removeprefix("update: ")
-            raise DomainInputError(learner, "update", rule, error.index) from None
+            raise DomainInputError.of(learner, "update", error) from None
         if rules.bits is None:
             _check_finite(vector, learner)
         return cls(vector, whole)

@@ -49,4 +49,4 @@ def unpacked(record: Any) -> list[bytes]:
 
 def _wrong(rule: str) -> InputError:
     version = "install the same version of Blindsum at the ServerApp and at all nodes"
-    return InputError(f"{FRAMES}: {rule}; {version}")
+    return InputError(FRAMES, f"{rule}; {version}")

@@ -465,6 +465,7 @@ class SecureGrid:
             self._step,
             why,
             len(replies.errors),
+            extra={"round_without_sum": self._step},
         )
 
     def _copies(self, messages: list[Any], content: Any, found: Sum) -> list[Any]:

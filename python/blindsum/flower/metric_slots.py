@@ -121,7 +121,7 @@ class MetricSlots:
                 value = finite(metric.name, values[metric.name])
             except ConfigError as error:
                 raise InputError(
-                    f"metrics[{metric.name!r}]: {error.rule}; reply with a finite number"
+                    f"metrics[{metric.name!r}]", f"{error.rule}; reply with a finite number"
                 ) from None
             nearest = min(max(value, metric.low), metric.high)
             if nearest != value:

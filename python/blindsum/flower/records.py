@@ -53,7 +53,7 @@ class ModelArrays(NamedArrays):
             raw = None
         if not isinstance(raw, np.ndarray) or raw.shape != tuple(array.shape):
             rule = "its bytes are no array of its shape; make it by flwr.app.Array(…)"
-            raise InputError(f"arrays[{name!r}]: {rule}")
+            raise InputError(f"arrays[{name!r}]", rule)
         if array.dtype == BFLOAT16 and raw.dtype.itemsize == 2:
             words = np.ascontiguousarray(raw).reshape(-1).view(np.uint16)
             return (words.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
@@ -84,8 +84,9 @@ def only_arrays(content: Any, where: str) -> tuple[str, Any]:
     found = list(content.array_records.items())
     if len(found) != 1:
         raise InputError(
-            f"arrays: {where} holds {len(found)} ArrayRecords, and must hold exactly one: put all arrays "
-            "that are to be summed in one, as FedAvg does"
+            "arrays",
+            f"{where} holds {len(found)} ArrayRecords, and must hold exactly one: put all arrays "
+            "that are to be summed in one, as FedAvg does",
         )
     key, record = found[0]
     return str(key), record
@@ -106,8 +107,8 @@ def weight_of(metrics: Mapping[str, object], key: str) -> int:
             "is missing" if value is None else f"{in_words(value)} is no whole number from 0 to {MAX_WEIGHT}"
         )
         raise InputError(
-            f"metrics[{key!r}]: {shown}; reply with the number of examples, e.g. "
-            f"MetricRecord({{{key!r}: len(trainset)}})"
+            f"metrics[{key!r}]",
+            f"{shown}; reply with the number of examples, e.g. MetricRecord({{{key!r}: len(trainset)}})",
         )
     return whole
 
@@ -122,9 +123,10 @@ def check_weight(weight: int, key: str, most: int) -> None:
     """
     if weight > most:
         raise InputError(
-            f"metrics[{key!r}]: {weight} is more than blindsum-max-weight = {most}, the most examples of a "
+            f"metrics[{key!r}]",
+            f"{weight} is more than blindsum-max-weight = {most}, the most examples of a "
             f"node: set blindsum-max-weight = {weight} or more in [tool.flwr.app.config] of pyproject.toml; "
-            "where a standing job says it, its operator does"
+            "where a standing job says it, its operator does",
         )
 
 

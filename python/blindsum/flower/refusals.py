@@ -7,7 +7,6 @@ sums are to hide. So the server gets a text of its own, and the full one is in t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,6 @@ from blindsum.errors import (
     WaitTimeoutError,
 )
 from blindsum.flower.texts import logger, node_key
-from blindsum.policy import Policy
 from blindsum.texts import printable
 
 LOG = "the node's log has details"
@@ -125,15 +123,13 @@ def _told(error: BlindsumError) -> BlindsumError:
     """An error of Blindsum without values."""
     match error:
         case PolicyError():
-            named = re.match(r"(?:policy[ .])?([a-z_]{1,40})\b", error.rule)
-            rule = named[1] if named else "policy"
-            if rule in Policy.__dataclass_fields__:
-                rule = node_key(f"policy.{rule}")
-            return PolicyError(f"{rule}: the job breaks this rule; {LOG}")
+            option = "policy" if error.field is None else node_key(f"policy.{error.field}")
+            return PolicyError(error.field, f"{option}: the job breaks this rule; {LOG}")
         case InputError():
-            found = re.match(r"[a-z]+", str(error))
-            name = found[0] if found and found[0] in _INPUTS else "arrays"
-            return InputError(f"{name}: {_INPUTS[name]}; {LOG}")
+            # Before the first bracket stands the name alone: metrics['loss'].
+            given = error.field.partition("[")[0]
+            name = given if given in _INPUTS else "arrays"
+            return InputError(name, f"{_INPUTS[name]}; {LOG}")
         case ConfigError():
             return Refusal(foreign(node_key(error.field), 80), f"breaks a rule at this node; {LOG}")
         case IdentityError():

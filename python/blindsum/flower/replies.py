@@ -72,13 +72,13 @@ class NodeReply:
         record = content.config_records.get(RECORD)
         if record is None:
             rule = "the reply has no such ConfigRecord: list blindsum.flower.mod() in the ClientApp"
-            raise InputError(f"{RECORD}: {rule}")
+            raise InputError(RECORD, rule)
         dropped = record.get("dropped", [])
         if not isinstance(dropped, list) or len(dropped) > MAX_DROPPED:
-            raise InputError(f"{RECORD}['dropped']: must be a list of at most {MAX_DROPPED} names")
+            raise InputError(f"{RECORD}['dropped']", f"must be a list of at most {MAX_DROPPED} names")
         sat_out = record.get("sat-out", False)
         if not isinstance(sat_out, bool):
-            raise InputError(f"{RECORD}['sat-out']: must be a truth value")
+            raise InputError(f"{RECORD}['sat-out']", "must be a truth value")
         return cls(
             party=_line(record, "party", MAX_NAME),
             result=_line(record, "result", MAX_NAME),
@@ -93,14 +93,14 @@ class NodeReply:
 def _text(record: Any, key: str, most: int) -> str:
     value = record.get(key, "")
     if not isinstance(value, str) or len(value) > most:
-        raise InputError(f"{RECORD}[{key!r}]: must be a text of at most {most} characters")
+        raise InputError(f"{RECORD}[{key!r}]", f"must be a text of at most {most} characters")
     return value
 
 
 def _line(record: Any, key: str, most: int) -> str:
     value = _text(record, key, most)
     if printable(value) != value:
-        raise InputError(f"{RECORD}[{key!r}]: must have no control characters")
+        raise InputError(f"{RECORD}[{key!r}]", "must have no control characters")
     return value
 
 
@@ -185,7 +185,7 @@ def agreeing(replies: Replies, said: list[tuple[Any, NodeReply]], result: str, c
             found.append(reply)
         else:
             rule = "arrays, weight and metrics must be exactly those of the coordinator's result"
-            refuse(replies, reply, InputError(f"reply: {rule}"))
+            refuse(replies, reply, InputError("reply", rule))
     return found
 
 

@@ -79,7 +79,9 @@ def aggregate(
     from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 
     if input_model.current_round is None:
-        raise InputError("current_round: is missing in the model that was received; use a workflow of rounds")
+        raise InputError(
+            "current_round", "is missing in the model that was received; use a workflow of rounds"
+        )
     params = Params(input_model.params)
     is_diff = output_model.params_type == ParamsType.DIFF
     vector = params.change(output_model.params) if is_diff else params.difference(output_model.params)
@@ -118,7 +120,7 @@ def _check_lost(job: Session) -> None:
     if job.is_over:
         raise SessionClosedError("the job is over: the coordinator has ended; see its log")
     if lost is None:
-        raise InputError("weight: 0 gives no update, so there is no mean to send; send nothing this round")
+        raise InputError("weight", "0 gives no update, so there is no mean to send; send nothing this round")
     is_of_all = isinstance(lost, RoundAborted) and not lost.only_me
     if not is_of_all or isinstance(lost, OtherTag | ResultMissed):
         raise lost

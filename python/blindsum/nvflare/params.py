@@ -162,14 +162,16 @@ def weight_of(meta: Mapping[str, Any], most: int | None = None) -> int:
     whole = count(value)
     if whole is None or not 0 <= whole <= MAX_WEIGHT:
         raise InputError(
-            f"meta[{STEPS!r}]: {in_words(value)} is no whole number from 0 to {MAX_WEIGHT}; give the number "
-            f"of examples or steps, e.g. FLModel(…, meta={{{STEPS!r}: len(trainset)}})"
+            f"meta[{STEPS!r}]",
+            f"{in_words(value)} is no whole number from 0 to {MAX_WEIGHT}; give the number "
+            f"of examples or steps, e.g. FLModel(…, meta={{{STEPS!r}: len(trainset)}})",
         )
     if most is not None and whole > most:
         raise InputError(
-            f"meta[{STEPS!r}]: {whole} is more than max_weight = {most}, the most steps or examples of a "
+            f"meta[{STEPS!r}]",
+            f"{whole} is more than max_weight = {most}, the most steps or examples of a "
             f"site: set max_weight = {whole} or more in SecureAggregator, or in the job of the permanent "
-            "coordinator"
+            "coordinator",
         )
     return whole
 
@@ -189,7 +191,9 @@ def metrics_of(metrics: Mapping[str, Any] | None, declared: Iterable[str]) -> di
         value = given[name]
         is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not is_number or not math.isfinite(value):
-            raise InputError(f"metrics[{name!r}]: {value!r} is no finite number; give one, or leave it out")
+            raise InputError(
+                f"metrics[{name!r}]", f"{value!r} is no finite number; give one, or leave it out"
+            )
         found[name] = float(value)
     if further := sorted(set(given) - names):
         warn_once(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,21 +48,29 @@ def show(file: AnyPath, passphrase: str | None = None) -> dict[str, Any]:
     """
     path = Path(checks.path("file", file))
     text = read(path, "file")
-    try:
+    with _named(path):
         labels = _native.pem_labels(text)
-        for ending, kind, describe in _SHOWN:
-            found = [label for label in labels if label.endswith(ending)]
-            if found and kind == "private key":
-                return {"kind": kind, **_key(path, found[0], passphrase)}
-            if found:
+    for ending, kind, describe in _SHOWN:
+        found = [label for label in labels if label.endswith(ending)]
+        if found and kind == "private key":
+            return {"kind": kind, **_key(path, found[0], passphrase)}
+        if found:
+            with _named(path):
                 first, *others = [describe(section) for section in _sections(text, found[0])]
-                return {"kind": kind, **first} | ({"others": others} if others else {})
-    except IdentityError as error:
-        raise IdentityError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
+            return {"kind": kind, **first} | ({"others": others} if others else {})
     raise IdentityError(
         f"{path}: has none of the sections CERTIFICATE, CERTIFICATE REQUEST, X509 CRL and PRIVATE KEY; give "
         "a file .pem, .csr, .key or crl.pem"
     )
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in an error about its content."""
+    try:
+        yield
+    except IdentityError as error:
+        raise IdentityError(f"{path}: {error}") from error
 
 
 _SHOWN: tuple[tuple[str, str, Callable[[str], dict[str, Any]]], ...] = (
@@ -77,7 +86,9 @@ def _key(path: Path, label: str, passphrase: str | None) -> dict[str, Any]:
     encrypted = label.startswith("ENCRYPTED")
     if encrypted and passphrase is None:
         return {"encrypted": True}
-    return {"encrypted": encrypted, **_native.pki_describe_key(plain_key(path, passphrase))}
+    key = plain_key(path, passphrase)
+    with _named(path):
+        return {"encrypted": encrypted, **_native.pki_describe_key(key)}
 
 
 def _sections(text: str, label: str) -> list[str]:

@@ -164,10 +164,10 @@ def _whole(rule: str, updates: ArrayLike, exponent: int) -> Matrix:
     count(rule, "exponent", exponent, 15, 30, "15 <= exponent <= 30")
     broken = vectors != np.rint(vectors)
     if broken.any():
-        raise InputError(f"updates: the servers' {rule} needs whole numbers", int(np.argmax(broken)))
+        raise InputError("updates", f"the servers' {rule} needs whole numbers", int(np.argmax(broken)))
     lengths = norms(vectors)
     if not (lengths < 2.0**exponent).all():
-        raise InputError(f"updates: {rule} needs norms < 2**{exponent}, not {lengths.max():g}")
+        raise InputError("updates", f"{rule} needs norms < 2**{exponent}, not {lengths.max():g}")
     return vectors
 
 

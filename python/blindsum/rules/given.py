@@ -43,7 +43,7 @@ def matrix(rule: str, updates: ArrayLike) -> Matrix:
     """
     array = _numbers(rule, "updates", updates)
     if array.ndim != 2 or not array.size:
-        raise InputError(f"updates: {rule} needs shape (n, D), n >= 1 and D >= 1, not {array.shape}")
+        raise InputError("updates", f"{rule} needs shape (n, D), n >= 1 and D >= 1, not {array.shape}")
     return array
 
 
@@ -68,19 +68,19 @@ def row(rule: str, field: str, values: ArrayLike, length: int, what: str) -> Vec
     """
     array = _numbers(rule, field, values)
     if array.shape != (length,):
-        raise InputError(f"{field}: {rule} needs {what} = {length} numbers, not shape {array.shape}")
+        raise InputError(field, f"{rule} needs {what} = {length} numbers, not shape {array.shape}")
     return array
 
 
 def _numbers(rule: str, field: str, values: ArrayLike) -> NDArray[np.float64]:
     array: NDArray[Any] = array_of(values, f"{field}: {rule} needs an array of numbers")
     if array.dtype.kind not in "iuf":
-        raise InputError(f"{field}: {rule} needs real numbers, not {array.dtype.name}")
+        raise InputError(field, f"{rule} needs real numbers, not {array.dtype.name}")
     array = array.astype(np.float64)
     wrong = ~(np.abs(array) <= LARGEST)
     if wrong.any():
         index = int(np.argmax(wrong))
-        raise InputError(f"{field}: {rule} needs finite numbers of at most 2**400, not number {index}", index)
+        raise InputError(field, f"{rule} needs finite numbers of at most 2**400, not number {index}", index)
     return array
 
 

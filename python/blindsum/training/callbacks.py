@@ -59,19 +59,19 @@ def tested(evaluate: Evaluate, model: Array, version: int) -> dict[str, float]:
         It gives no numbers by their names.
     """
     given: object = evaluate(model)
-    where = f"evaluate: what it gives for version {version} of the model"
+    what = f"what it gives for version {version} of the model"
     if not isinstance(given, Mapping):
-        raise InputError(
-            f"{where} must be numbers by their names, e.g. {{'accuracy': 0.9}}, not a {type(given).__name__}"
-        )
+        kind = type(given).__name__
+        rule = f"{what} must be numbers by their names, e.g. {{'accuracy': 0.9}}, not a {kind}"
+        raise InputError("evaluate", rule)
     numbers = {}
     for name, value in given.items():
         if not isinstance(name, str):
-            raise InputError(
-                f"{where}, {name!r}: is no text; give each number a name, as in {{'accuracy': 0.9}}"
-            )
+            rule = f"{what}, {name!r}: is no text; give each number a name, as in {{'accuracy': 0.9}}"
+            raise InputError("evaluate", rule)
         try:
             numbers[name] = float(value)
         except (TypeError, ValueError) as error:
-            raise InputError(f"{where}, {name}: {type(value).__name__} is no number; give a float") from error
+            rule = f"{what}, {name}: {type(value).__name__} is no number; give a float"
+            raise InputError("evaluate", rule) from error
     return numbers

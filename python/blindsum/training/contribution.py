@@ -90,7 +90,9 @@ NO_DATA = Nothing("it has no data")
 NO_UPDATE = Nothing("its training function gave no update, or weight 0")
 
 
-def contribution(spec: JobSpec, given: Any, weight: int) -> Contribution | Nothing:
+def contribution(
+    spec: JobSpec, given: Any, weight: int, whose: str = "the training step"
+) -> Contribution | Nothing:
     """What a training step gave, checked.
 
     Parameters
@@ -101,6 +103,8 @@ def contribution(spec: JobSpec, given: Any, weight: int) -> Contribution | Nothi
         What the step returned.
     weight
         The weight where the step gives none.
+    whose
+        Which step it is, for errors.
 
     Raises
     ------
@@ -111,8 +115,9 @@ def contribution(spec: JobSpec, given: Any, weight: int) -> Contribution | Nothi
     values = given if isinstance(given, tuple) else (given,)
     if len(values) > 3:
         raise InputError(
+            whose,
             f"returned a tuple of {len(values)} values; it must return the update, "
-            "(update, weight), (update, weight, metrics), or None to sit the round out"
+            "(update, weight), (update, weight, metrics), or None to sit the round out",
         )
     update = values[0] if values else None
     own_weight = values[1] if len(values) > 1 and values[1] is not None else weight
@@ -125,4 +130,4 @@ def contribution(spec: JobSpec, given: Any, weight: int) -> Contribution | Nothi
             return Nothing("its update is not finite")
     except InputError as error:
         return Nothing(f"its update cannot be used: {error}")
-    return Contribution(vector, whole, checked_metrics(spec, metrics))
+    return Contribution(vector, whole, checked_metrics(spec, metrics, f"{whose}: metrics"))

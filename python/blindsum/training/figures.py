@@ -259,7 +259,7 @@ def strip_figure(record: TrainingRecord) -> Figure:
         for mark, names in ((b"o", without), (b"+", one.survivors), (b"-", one.lost)):
             for name in names:
                 rows[rank[name]][place] = mark[0]
-        for name, why in one.lost.items():
+        for name, why in one.lost_words.items():
             number = reasons.setdefault(_label(why, 160), len(reasons))
             lost[rank[name]].append((place, number))
     strip = {

@@ -77,18 +77,18 @@ def read_record(path: AnyPath) -> dict[str, Any]:
     """
     name = checks.path("path", path)
     if _is_store(name):
-        raise InputError(f"record {name}: is a coordinator's store: `blindsum report --store` reads it")
+        raise InputError(f"record {name}", "is a coordinator's store: `blindsum report --store` reads it")
     try:
         # Other line ends may stand in a reason: JSON has \n as an escape, and no line but the end of one.
         lines = texts.read(name).removesuffix("\n").split("\n")
     except OSError as error:
         raise InputError(
-            f"record {name}: {os_errors.unreadable(error, 'give a file of JSON lines')}"
+            f"record {name}", f"{os_errors.unreadable(error, 'give a file of JSON lines')}"
         ) from error
     except ValueError as error:
-        raise InputError(f"record {name}: {error}") from error
+        raise InputError(f"record {name}", str(error)) from error
     if lines == [""]:
-        raise InputError(f"record {name}: is empty; {_ADVICE}")
+        raise InputError(f"record {name}", f"is empty; {_ADVICE}")
     first = _Line(name, 1, lines[0])
     if first.table.pop("format", None) != FORMAT:
         raise first.wrong("format", f"must be {FORMAT!r}")
@@ -129,11 +129,11 @@ class _Line:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"record {self.path}, line {self.number}: is no JSON; {_ADVICE}") from error
+            raise InputError(f"record {self.path}, line {self.number}", f"is no JSON; {_ADVICE}") from error
 
     def _table(self, value: object) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise InputError(f"record {self.path}, line {self.number}: must be a JSON object; {_ADVICE}")
+            raise InputError(f"record {self.path}, line {self.number}", f"must be a JSON object; {_ADVICE}")
         return value
 
     def inside(self, value: object) -> _Line:
@@ -144,7 +144,7 @@ class _Line:
 
     def wrong(self, field: str, rule: str) -> InputError:
         """The error that a field breaks a rule."""
-        return InputError(f"record {self.path}, line {self.number}, {field}: {rule}; {_ADVICE}")
+        return InputError(f"record {self.path}, line {self.number}, {field}", f"{rule}; {_ADVICE}")
 
     def take(self, field: str, read: Callable[[Any], Any]) -> Any:
         """A field, read by a function that raises ``ValueError`` with the rule."""
@@ -182,6 +182,8 @@ def _round(line: _Line) -> TrainingRound:
         model_version=line.take("model_version", _whole),
         epsilon=line.take("epsilon", _or_none(_number)),
         roster=line.take("roster", _several(_text)),
+        # Records of earlier versions have the stage in the reason.
+        lost_stages=line.take("lost_stages", _table(_text)) if "lost_stages" in line.table else {},
     )
     line.end()
     return found
@@ -289,7 +291,7 @@ def _cells(one: TrainingRound) -> dict[str, object]:
         "survivors": len(one.survivors),
         "survivor_names": " ".join(one.survivors),
         "lost": len(one.lost),
-        "lost_why": "; ".join(f"{name} ({why})" for name, why in one.lost.items()),
+        "lost_why": "; ".join(f"{name} ({why})" for name, why in one.lost_words.items()),
         "clipped": one.clipped,
         "deviation": one.deviation,
         "epsilon": one.epsilon,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import logging
 import os
 import re
 import tempfile
@@ -27,10 +28,7 @@ from blindsum.training.record import Evaluate, TrainingRecord, TrainingRound
 from blindsum.training.stored import rounds_after
 
 SETTINGS = "BLINDSUM_TRAINING"
-"""Environment variable of a party: JSON with ``file``, ``rank``, ``name``, ``seed`` and ``changes``."""
-
-WARNING = re.compile(r"^(?:WARNING:? )?(job '.*', round \d+: .*)")
-"""A warning in the log of a party."""
+"""Environment variable of a party: JSON with ``file``, ``rank``, ``name``, ``changes`` and ``warnings``."""
 
 MAX_LOST = 3
 """Rounds in a row without a sum after which a run ends: it does not get better by itself."""
@@ -92,14 +90,16 @@ def run_processes(
         if spec.initial == "first-party" and start is not None:
             np.save(Path(folder) / "first.npy", start)
             start, options = None, ("--initial", str(Path(folder) / "first.npy"))
-        parties = [_party(path, changes, rank, name, options) for rank, name in enumerate(names)]
+        parties = [
+            _party(path, changes, rank, name, Path(folder), options) for rank, name in enumerate(names)
+        ]
         limits = {"models_kept": KEEPS_ALL}
         evaluate = (
             None if spec.hides_sum or run.evaluate is None else _Once(told_of(run.evaluate, "evaluate"))
         )
         stopped: BaseException | None = None
         with Cluster(spec, parties, Path(folder), model=start, limits=limits, goes_on=True) as cluster:
-            watched = _Watched(cluster, evaluate, progress, told)
+            watched = _Watched(cluster, Path(folder), evaluate, progress, told)
             try:
                 for status in cluster.statuses():
                     watched.look(status)
@@ -116,11 +116,12 @@ class _Watched:
     def __init__(
         self,
         cluster: Cluster,
+        folder: Path,
         evaluate: Evaluate | None,
         progress: Callable[[TrainingRound], object],
         told: Callable[[str], object],
     ) -> None:
-        self._cluster, self._evaluate = cluster, evaluate
+        self._cluster, self._folder, self._evaluate = cluster, folder, evaluate
         self._progress, self._told = progress, told
         self._shown = 0
         self._lost = 0
@@ -155,9 +156,8 @@ class _Watched:
     def _warnings(self) -> None:
         """Tell the first warning of each kind that parties wrote, and why they gave no update."""
         for party in self._cluster.parties:
-            for line in self._cluster.log(party):
-                if (found := WARNING.search(line)) is not None:
-                    self._tell_once(party, found[1])
+            for text in _warnings(_warnings_file(self._folder, party)):
+                self._tell_once(party, text)
             for one in self._cluster.told(party):
                 if one["outcome"] == "skipped":
                     self._tell_once(party, f"round {one['round']}: no update: {one['fault']}")
@@ -193,10 +193,42 @@ def _single(model: Array | None) -> Any:
 
 
 def _party(
-    path: str, changes: Sequence[tuple[str, str]], rank: int, name: str, options: tuple[str, ...]
+    path: str,
+    changes: Sequence[tuple[str, str]],
+    rank: int,
+    name: str,
+    folder: Path,
+    options: tuple[str, ...],
 ) -> PartyProcess:
     own = {"file": os.path.abspath(path), "rank": rank, "name": name, "changes": list(changes)}
+    own["warnings"] = str(_warnings_file(folder, name))
     return PartyProcess(name, "blindsum.training.processes:train", {SETTINGS: json.dumps(own)}, options)
+
+
+def _warnings_file(folder: Path, party: str) -> Path:
+    """Where a party writes its warnings: a text of JSON on each line."""
+    return folder / f"{party}.warnings"
+
+
+def _warnings(path: Path) -> list[str]:
+    """The warnings that a party has written so far."""
+    # The last line may be under way.
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+class _AsJson(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(record.getMessage())
+
+
+def _write_warnings(path: str) -> None:
+    """Write the warnings about rounds to a file from now on; they have the attribute ``round``."""
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler.setLevel(logging.WARNING)
+    handler.addFilter(lambda record: hasattr(record, "round"))
+    handler.setFormatter(_AsJson())
+    logging.getLogger("blindsum").addHandler(handler)
 
 
 def train(model: Array, number: int) -> Any:
@@ -219,6 +251,7 @@ def train(model: Array, number: int) -> Any:
 @cache
 def _own() -> dict[str, Any]:
     own: dict[str, Any] = json.loads(os.environ[SETTINGS])
+    _write_warnings(own["warnings"])
     return own
 
 

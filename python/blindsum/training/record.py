@@ -71,7 +71,7 @@ class TrainingRound(Shown):
     survivors : tuple of str
         The parties whose updates are in the sum.
     lost : mapping of str to str
-        The parties that did not finish it, each with ``"stage: reason"``.
+        The parties that did not finish it, each with the reason.
     seconds : float
         From the offer of the round to its end, training included.
     stages : tuple of StageCost
@@ -98,6 +98,9 @@ class TrainingRound(Shown):
         The privacy that is spent once the round is over, where it is counted.
     roster : tuple of str
         The parties of the round, in order; empty where they are not known.
+    lost_stages : mapping of str to str
+        The stage in which each lost party was lost. Parties that were lost in none are not in it, such as
+        those without data.
     """
 
     number: int
@@ -116,6 +119,13 @@ class TrainingRound(Shown):
     model_version: int
     epsilon: float | None = None
     roster: tuple[str, ...] = ()
+    lost_stages: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lost_words(self) -> dict[str, str]:
+        """The parties that did not finish it, each with ``"stage: reason"``, or the reason alone."""
+        stages = self.lost_stages
+        return {name: f"{stages[name]}: {why}" if name in stages else why for name, why in self.lost.items()}
 
     @property
     def up(self) -> int:

@@ -141,26 +141,19 @@ def strip_key(rows: Iterable[str]) -> str:
 
 def dropouts(record: TrainingRecord) -> str:
     """Who was lost, at which stage, why and when."""
-    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    found: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for one in record.rounds:
         for name, why in one.lost.items():
-            found[name, why].append(one.number)
+            found[name, one.lost_stages.get(name, ""), why].append(one.number)
     if not found:
         return html.paragraph("No party was lost.")
     often = sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
-    rows = [
-        [name, *_stage_and_reason(why), len(numbers), rounds_text(numbers)] for (name, why), numbers in often
-    ]
+    rows = [[*what, len(numbers), rounds_text(numbers)] for what, numbers in often]
     more = len(rows) - MAX_ROWS
     note = f"And {more} further lines: the CSV file has all." if more > 0 else ""
     header = ["party", "stage", "reason", "rounds lost", "which"]
     inside = html.table(header, rows[:MAX_ROWS], numbers=[3])
     return html.card("Who was lost, and why", inside + html.paragraph(note))
-
-
-def _stage_and_reason(why: str) -> tuple[str, str]:
-    stage, colon, reason = why.partition(": ")
-    return (stage, reason) if colon else ("", why)
 
 
 def without_sum(record: TrainingRecord) -> str:

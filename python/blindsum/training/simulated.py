@@ -136,7 +136,7 @@ def simulate_training(
     whole = in_order("parts", parts, "one item per party")
     if len(whole) != spec.parties:
         raise InputError(
-            f"parts: {len(whole)} given, but the job has parties = {spec.parties}; give one item for each"
+            "parts", f"{len(whole)} given, but the job has parties = {spec.parties}; give one item for each"
         )
     settings = {
         "drop": checks.fraction("drop", drop),
@@ -327,11 +327,8 @@ class _Run:
                 raise
             # A ModelVector found a number that is not finite.
             return Nothing(f"its update cannot be used: {error}")
-        try:
-            return contribution(self.spec, given, examples if self.spec.max_weight > 1 else 1)
-        except InputError as error:
-            where = f"the training step of {self.names[rank]} in round {number}"
-            raise InputError(f"{where}: {error}") from error
+        whose = f"the training step of {self.names[rank]} in round {number}"
+        return contribution(self.spec, given, examples if self.spec.max_weight > 1 else 1, whose)
 
     def _metrics(self, values: Mapping[str, float]) -> list[float | None]:
         """Values in the order of the job's metrics; what is not finite was not reported."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from blindsum.errors import ConfigError
+from blindsum.losses import lost_of, stages_of
 from blindsum.origin import origin
 from blindsum.stores import stored_jobs, stored_model, stored_rounds, stored_spec
 from blindsum.training.callbacks import tested
@@ -74,11 +75,7 @@ def _round(report: Mapping[str, Any], tests: Mapping[int, dict[str, float]]) -> 
         number=report["number"],
         outcome="sum" if is_sum else "abort",
         survivors=tuple(report["survivors"]),
-        lost={
-            name: f"{stage['name']}: {reason}"
-            for stage in report["stages"]
-            for name, reason in stage["dropped"].items()
-        },
+        lost=lost_of(report),
         seconds=report["seconds"],
         stages=tuple(_stage(stage) for stage in report["stages"]),
         metrics={name: metric["value"] for name, metric in metrics.items()},
@@ -90,6 +87,7 @@ def _round(report: Mapping[str, Any], tests: Mapping[int, dict[str, float]]) -> 
         fault=None if is_sum else report["reason"],
         model_version=report["model_version"],
         roster=tuple(report["parties"]),
+        lost_stages=stages_of(report),
     )
 
 

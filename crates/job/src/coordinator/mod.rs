@@ -204,6 +204,7 @@ fn first_status(parts: &Parts, terms: Terms, latest: Option<RoundReport>) -> Job
         waiting_for: Vec::new(),
         min_parties: parts.job.least_roster(),
         warning: String::new(),
+        warnings: Vec::new(),
         blocked: String::new(),
         unconfirmed: Vec::new(),
         lost: Vec::new(),

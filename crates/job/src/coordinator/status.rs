@@ -20,7 +20,8 @@ impl State {
 
     /// Tells the watchers where the job stands.
     pub(super) fn publish(&self, latest: Option<RoundReport>) {
-        let (before, warning) = (self.context.board.status(), warned(self));
+        let (before, blocked) = (self.context.board.status(), blocked(self));
+        let (warning, warnings) = warned(self, &blocked);
         let ready = self.phase.count();
         self.context.count(|totals| totals.ready = ready);
         if lacks_only_needed(self) && warning != before.warning {
@@ -47,7 +48,8 @@ impl State {
             waiting_for,
             min_parties: before.min_parties,
             warning,
-            blocked: blocked(self),
+            warnings,
+            blocked,
             unconfirmed: self.ended.unconfirmed(),
             lost: self.connections.lost(),
             left: self.connections.departed.reasons(),
@@ -60,21 +62,23 @@ impl State {
 }
 
 /// What the operator must know: of whom no round begins without, for whom the job waits, of the revocation list, of
-/// bounds that fall.
-fn warned(state: &State) -> String {
+/// bounds that fall: in one text, and one by one without for whom the job waits.
+fn warned(state: &State, blocked: &str) -> (String, Vec<String>) {
     let lacks =
         lacks_only_needed(state).then(|| state.connections.lacks_needed(state.context.job()));
-    let (first, blocked) = (first_warning(state), blocked(state));
-    let others = [
-        first.as_str(),
-        &blocked,
+    let first = first_warning(state);
+    let said = |texts: &[&str]| {
+        let texts = texts.iter().filter(|text| !text.is_empty());
+        texts.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let before = said(&[lacks.as_deref().unwrap_or_default(), &first]);
+    let behind = said(&[
         &state.opened.warning,
         state.certificates.warning(),
         &state.bounds.warning,
-    ];
-    let all = lacks.as_deref().into_iter().chain(others);
-    let all: Vec<&str> = all.filter(|warning| !warning.is_empty()).collect();
-    all.join("; ")
+    ]);
+    let all = [before.as_slice(), &said(&[blocked]), &behind].concat();
+    (all.join("; "), [before, behind].concat())
 }
 
 /// For whom or what the job waits after a round without a result; empty where rounds go on, operators hold them, or the

@@ -231,6 +231,31 @@ pub enum PolicyError {
     },
 }
 
+impl PolicyError {
+    /// The option of [`Policy`](crate::party::Policy) that refused, by its name; `None` for a limit that every policy has.
+    pub fn field(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Protocol { .. } => "allowed_protocols",
+            Self::Rule { .. } => "allowed_rules",
+            Self::Adversary { .. } => "require_adversary",
+            Self::Corrupt { .. } => "min_corrupt",
+            Self::CorruptParties { .. } => "min_corrupt_parties",
+            Self::Contributors { .. } | Self::SmallestSum { .. } | Self::TooFewSurvivors { .. } => {
+                "min_honest"
+            }
+            Self::MaxDim { .. } => "max_dim",
+            Self::MaxMessage { .. } => "max_message",
+            Self::MaxParties { .. } => "max_parties",
+            Self::MaxRounds { .. } => "max_rounds",
+            Self::MaxWeight { .. } => "max_weight",
+            Self::JobHash { .. } => "job_hash",
+            Self::CohortTooSmall { .. } | Self::JobTooSmall { .. } => "min_cohort",
+            Self::Differencing { .. } => "min_cohort_change",
+            Self::Graphs { .. } => return None,
+        })
+    }
+}
+
 fn rounds_in_words(rounds: u32) -> String {
     match rounds {
         0 => "rounds without end".into(),
@@ -244,6 +269,86 @@ fn list(names: &[impl Display]) -> String {
         names => {
             let names = names.iter().map(ToString::to_string);
             names.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An error of each option, and one of none.
+    fn samples() -> Vec<PolicyError> {
+        let (job, allowed) = ([0; 32], [1; 32]);
+        let (have, need, honest, corrupt) = (2, 3, 2, 1);
+        vec![
+            PolicyError::Protocol {
+                protocol: ProtocolName::ALL[0],
+                allowed: Vec::new(),
+            },
+            PolicyError::Rule {
+                rule: RuleName::ALL[0],
+                allowed: Vec::new(),
+            },
+            PolicyError::Adversary {
+                holds: "nobody".into(),
+                required: Adversary::Active,
+            },
+            PolicyError::Corrupt {
+                job: 0.0,
+                need: 0.1,
+            },
+            PolicyError::CorruptParties { job: 0, need },
+            PolicyError::Contributors { have, need },
+            PolicyError::SmallestSum {
+                have,
+                need,
+                honest,
+                corrupt,
+            },
+            PolicyError::TooFewSurvivors {
+                have,
+                need,
+                honest,
+                corrupt,
+            },
+            PolicyError::MaxDim { job: 2, allowed: 1 },
+            PolicyError::MaxMessage {
+                stage: "shares",
+                job: 2,
+                allowed: 1,
+            },
+            PolicyError::MaxParties { job: 2, allowed: 1 },
+            PolicyError::MaxRounds {
+                rounds: 2,
+                allowed: 1,
+            },
+            PolicyError::MaxWeight { job: 2, allowed: 1 },
+            PolicyError::JobHash { job, allowed },
+            PolicyError::CohortTooSmall { have, need },
+            PolicyError::JobTooSmall { parties: 2, need },
+            PolicyError::Differencing {
+                have,
+                need,
+                honest,
+                corrupt,
+            },
+            PolicyError::Graphs {
+                unused: 2,
+                sent: 0,
+                allowed: 1,
+            },
+        ]
+    }
+
+    #[test]
+    fn the_option_that_refused_is_that_of_the_text() {
+        for error in samples() {
+            let text = error.to_string();
+            match error.field() {
+                Some(field) => assert!(text.starts_with(&format!("policy {field}: ")), "{text}"),
+                None => assert!(!text.starts_with("policy "), "{text}"),
+            }
         }
     }
 }

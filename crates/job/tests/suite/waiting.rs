@@ -113,6 +113,7 @@ fn a_party_that_crashes_in_a_loop_is_waited_for_where_it_is_needed() {
         "{}",
         status.warning
     );
+    assert!(!status.warnings.contains(&status.blocked));
     // Pauses have grown: rounds do not begin one after the other.
     let waited = scene.now.time - begun;
     assert!(waited > Duration::from_secs(300), "{waited:?}");

@@ -83,13 +83,13 @@ impl ServerMachine {
         let store = Arc::new(store);
         let kind = job.spec().initial;
         if model.is_some() && kind != InitialModel::Coordinator {
-            let rule = format!("model: the job has initial = {kind}: give no model");
-            return Err(raise(py, "InputError", (rule,)));
+            let rule = format!("the job has initial = {kind}: give no model");
+            return Err(raise(py, "InputError", ("model", rule)));
         }
         let initial = model.map(read_model).transpose()?;
         let initial = initial.map(|values| {
             let first = Model::first(&job, values);
-            first.map_err(|error| raise(py, "InputError", (format!("model: {error}"),)))
+            first.map_err(|error| raise(py, "InputError", ("model", error.to_string())))
         });
         let parts = Parts {
             job: job.clone(),
