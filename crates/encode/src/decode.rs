@@ -2,10 +2,10 @@
 
 use blindsum_math::words::{Tile, Width, Words};
 
-use crate::simd::{self, Kernel};
 use crate::spec::{FIXED64_UNIT, Kind};
 use crate::values::Real;
 use crate::{EncodeError, Encoding};
+use blindsum_math::simd::{self, Kernel};
 
 impl Encoding {
     /// Decodes `sum`, the sum of the words of `survivors` parties: writes the weighted mean of their vectors to `mean`,

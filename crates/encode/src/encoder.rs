@@ -7,10 +7,10 @@ use blindsum_math::words::TileMut;
 use crate::lanes::{self, Lane};
 use crate::quantise::{Fixed, Nearest, Scale, Stochastic};
 use crate::reach::Reach;
-use crate::simd;
 use crate::spec::{FIXED64_UNIT, Kind, Rounding};
 use crate::values::{Real, judge};
 use crate::{EncodeError, EncodeReport, Encoding, IntegerWords, MetricLevels, Values};
+use blindsum_math::simd;
 
 /// One vector on its way into words.
 ///

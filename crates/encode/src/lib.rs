@@ -40,8 +40,6 @@ mod norm_rule;
 mod quantise;
 mod reach;
 mod reals;
-#[allow(unsafe_code)]
-mod simd;
 mod sparse;
 mod spec;
 mod step;

@@ -3,10 +3,10 @@
 use blindsum_math::words::{Tile, Words};
 
 use crate::decode::{Levels, fixed64_limit};
-use crate::simd::{self, Kernel};
 use crate::spec::{FIXED64_UNIT, Kind};
 use crate::values::Real;
 use crate::{Divisor, EncodeError, Encoding};
+use blindsum_math::simd::{self, Kernel};
 
 /// How many coordinates of a sparse round have a mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
