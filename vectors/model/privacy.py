@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from .privacy_noise import cuts, number
 from .privacy_sizes import UNITS, grid, sizes
+from .privacy_words import rounds
 
 DIGITS = 60
 # Epsilon of so many releases by another program, dp-accounting 0.6.0: GaussianPrivacyLoss and its
@@ -337,4 +338,5 @@ def vectors() -> dict[str, object]:
             ],
             "skellam": skellam_figures(),
             "multipliers": least_multipliers(),
+            "rounds": rounds(),
         }

@@ -26,7 +26,7 @@ pub enum PrivacyError {
     },
     /// Skellam noise that would be drawn in too many parts.
     #[error(
-        "bits: variance of a share = {numerator}/{denominator} <= 2^20 must hold for skellam: use fewer bits, or \
+        "variance of a share = {numerator}/{denominator} <= 2^20 must hold for skellam: use fewer bits, or \
          discrete-gaussian"
     )]
     SkellamVariance {
@@ -37,7 +37,7 @@ pub enum PrivacyError {
     },
     /// No party, or more than take part, that gives noise and keeps it secret.
     #[error(
-        "privacy: min_parties - ceil(corrupt * parties) = m = {honest}, but 1 <= m <= parties = {parties} must hold: noise is \
+        "min_parties - ceil(corrupt * parties) = m = {honest}, but 1 <= m <= parties = {parties} must hold: noise is \
          that of honest survivors; use a larger min_parties"
     )]
     Honest {
@@ -47,7 +47,7 @@ pub enum PrivacyError {
         parties: usize,
     },
     /// Steps that are too coarse for the norm.
-    #[error("bits: rounding lifts the norm by {growth:.3} > 1.1: {advice}")]
+    #[error("rounding lifts the norm by {growth:.3} > 1.1: {advice}")]
     Growth {
         /// √T / M.
         growth: f64,
@@ -55,14 +55,14 @@ pub enum PrivacyError {
         advice: String,
     },
     /// A bound of squares that has too many bits.
-    #[error("bits: the sum of squares T < 2^62 must hold, and bits = {bits}: use fewer bits")]
+    #[error("the sum of squares T < 2^62 must hold, and bits = {bits}: use fewer bits")]
     Norm {
         /// q.
         bits: u32,
     },
     /// Steps that are too coarse for shares of noise.
     #[error(
-        "bits: {needed} = v = {variance:.1} >= {least} must hold, and m = {honest}: steps are too coarse for shares of noise; \
+        "{needed} = v = {variance:.1} >= {least} must hold, and m = {honest}: steps are too coarse for shares of noise; \
          use more bits"
     )]
     SmallVariance {
@@ -76,14 +76,14 @@ pub enum PrivacyError {
         needed: &'static str,
     },
     /// Noise that is too wide for the sampler.
-    #[error("bits: variance of a share v = {variance:e} <= 2^40 must hold: use fewer bits")]
+    #[error("variance of a share v = {variance:e} <= 2^40 must hold: use fewer bits")]
     LargeVariance {
         /// v.
         variance: f64,
     },
     /// Noise of so few parties that it hides nobody.
     #[error(
-        "privacy: this job's noise hides nobody: variance of the noise of {honest} honest parties is at most 8"
+        "this job's noise hides nobody: variance of the noise of {honest} honest parties is at most 8"
     )]
     Hides {
         /// Parties whose noise is counted.
@@ -113,6 +113,21 @@ pub enum PrivacyError {
 }
 
 impl PrivacyError {
+    /// The field of a job that an error is about.
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Range { name, .. } | Self::Real { name, .. } => name,
+            Self::Honest { .. } | Self::Hides { .. } => "privacy",
+            Self::Target { .. } => "epsilon",
+            Self::Draws { .. } => "delta",
+            Self::Growth { .. }
+            | Self::Norm { .. }
+            | Self::SmallVariance { .. }
+            | Self::LargeVariance { .. }
+            | Self::SkellamVariance { .. } => "bits",
+        }
+    }
+
     pub(crate) fn range(name: &'static str, value: u64, rule: &'static str) -> Self {
         Self::Range { name, value, rule }
     }

@@ -306,12 +306,12 @@ fn errors_have_the_rule_and_the_advice() {
             honest: 0,
             ..spec()
         }),
-        "privacy: min_parties - ceil(corrupt * parties) = m = 0, but 1 <= m <= parties = 100 must hold: noise is that of \
+        "min_parties - ceil(corrupt * parties) = m = 0, but 1 <= m <= parties = 100 must hold: noise is that of \
          honest survivors; use a larger min_parties"
     );
     assert_eq!(
         refused(SizesSpec { bits: 8, ..spec() }),
-        "bits: rounding lifts the norm by 1.638 > 1.1: bits >= 10 would do"
+        "rounding lifts the norm by 1.638 > 1.1: bits >= 10 would do"
     );
     assert!(
         refused(SizesSpec { bits: 33, ..spec() }).starts_with("bits = 33, but 2 <= bits <= 32")
@@ -330,7 +330,7 @@ fn errors_have_the_rule_and_the_advice() {
     };
     assert_eq!(
         refused(coarse),
-        "bits: (z^2 T + 8) / m = v = 13.0 >= 16 must hold, and m = 80: steps are too coarse for shares of noise; use more \
+        "(z^2 T + 8) / m = v = 13.0 >= 16 must hold, and m = 80: steps are too coarse for shares of noise; use more \
          bits"
     );
     let wide = SizesSpec {
@@ -338,7 +338,7 @@ fn errors_have_the_rule_and_the_advice() {
         multiplier: Multiplier::MAX,
         ..spec()
     };
-    assert!(refused(wide).starts_with("bits: variance of a share v = "));
+    assert!(refused(wide).starts_with("variance of a share v = "));
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn case_39_noise_that_hides_nobody_has_no_epsilon() {
     let none = SquaredMu::of_sizes(&sizes, 0).unwrap_err();
     assert_eq!(
         none.to_string(),
-        "privacy: this job's noise hides nobody: variance of the noise of 0 honest parties is at most 8"
+        "this job's noise hides nobody: variance of the noise of 0 honest parties is at most 8"
     );
     let skellam = SizesSpec {
         mechanism: Mechanism::Skellam,
@@ -478,6 +478,7 @@ proptest! {
         let epsilon = squared.epsilon(delta).unwrap();
         prop_assert!(squared.delta(epsilon) <= delta);
         prop_assert!(epsilon == 0.0 || squared.delta(epsilon * (1.0 - 1e-6)) > delta);
+        prop_assert_eq!(squared.plus(squared), squared.times(2));
         let more = squared.plus(SquaredMu::of_multiplier(multiplier, Adjacency::ZeroOut));
         prop_assert!(more.epsilon(delta).unwrap() >= epsilon);
         prop_assert!(squared.epsilon((delta * 1.1).min(1e-2)).unwrap() <= epsilon);

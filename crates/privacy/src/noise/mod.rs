@@ -11,6 +11,7 @@
 
 mod fixed;
 mod scan;
+mod seed;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,8 @@ use blindsum_crypto::mask::{MaskKey, MaskStream, Sign, apply_masks};
 use blindsum_math::simd;
 use blindsum_math::words::TileMut;
 use zeroize::Zeroize;
+
+pub use seed::NoiseSeed;
 
 use crate::PrivacyError;
 use scan::{BLOCK, Combine, FirstPass, SecondPass, Wide};

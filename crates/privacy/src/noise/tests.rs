@@ -185,7 +185,7 @@ fn variances_that_cannot_be_are_refused() {
     assert!(
         error
             .to_string()
-            .starts_with("bits: variance of a share = 1048577/1 <= 2^20")
+            .starts_with("variance of a share = 1048577/1 <= 2^20")
     );
 }
 
