@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CRATES = (
     "math",
     "crypto",
+    "privacy",
     "encode",
     "sharing",
     "he",

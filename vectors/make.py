@@ -39,6 +39,7 @@ TOPICS = [
     "paillier",
     "paillier_rounds",
     "plain",
+    "privacy",
     "pss_malicious",
     "ramp",
     "ramp_rounds",

@@ -63,6 +63,8 @@ fuzz_target!(|case: Case| {
         parties: case.parties as usize,
         tensors,
         tells_reach: case.tells_reach,
+        metrics: Vec::new(),
+        noise: None,
     };
     let Ok(encoding) = spec.validate() else {
         return;
@@ -100,6 +102,8 @@ fn encode_integers(case: &Case, values: &[u64]) {
         parties: case.parties as usize,
         tensors: Vec::new(),
         tells_reach: false,
+        metrics: Vec::new(),
+        noise: None,
     };
     let Ok(encoding) = spec.validate() else {
         return;

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARIES = {"math", "monitor", "crypto", "encode", "sharing", "he", "mpc", "protocol", "job", "etcd", "net"}
+LIBRARIES = {"math", "crypto", "privacy", "encode", "sharing", "he", "mpc", "protocol", "job", "etcd", "net"}
+LIBRARIES |= {"monitor"}
 # The crates of ours that each product is built of.
 PRODUCTS = {"python": {"python", "sim", "daemon"} | LIBRARIES, "daemon": {"daemon"} | LIBRARIES}
 # The simulator implements it, and the party that it is for offers it.

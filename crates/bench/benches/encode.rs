@@ -53,6 +53,7 @@ fn encoding(kind: EncodingKind, dim: usize) -> Encoding {
         tensors: Vec::new(),
         tells_reach: false,
         metrics: Vec::new(),
+        noise: None,
     };
     spec.validate().expect("a valid encoding")
 }

@@ -34,14 +34,14 @@ use crate::secret::Secret;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Context(pub [u8; 32]);
 
-/// Derives 32 secret bytes from `secret` for the purpose named by `label` and `parts`.
+/// Derives 32 secret bytes from `secret`, most often of as many bytes, for the purpose named by `label` and `parts`.
 ///
 /// # Panics
 ///
 /// If `label` is longer than 255 bytes or a part longer than 65,535: both are chosen by the caller's
 /// code, never by a peer.
-pub fn derive32(
-    secret: &Secret<32>,
+pub fn derive32<const N: usize>(
+    secret: &Secret<N>,
     context: &Context,
     label: &str,
     parts: &[&[u8]],

@@ -1,6 +1,7 @@
 //! The rules of clipping bounds that look at more than one bound.
 
-use crate::spec::{FIXED64_UNIT, Kind};
+use crate::kind::Kind;
+use crate::spec::FIXED64_UNIT;
 use crate::{EncodeError, Encoding};
 
 impl Encoding {
@@ -9,7 +10,7 @@ impl Encoding {
         match self.kind() {
             // guard: fixed-point-does-not-wrap
             Kind::Fixed64 => self.check_fixed64(),
-            Kind::Quantised { .. } => self.check_max_norm(),
+            Kind::Quantised { .. } | Kind::Noised { .. } => self.check_max_norm(),
             Kind::Integers { .. } => Ok(()),
         }
     }

@@ -2,16 +2,18 @@
 
 use blindsum_math::words::{Tile, Width, Words};
 
-use crate::simd::{self, Kernel};
-use crate::spec::{FIXED64_UNIT, Kind};
+use crate::kind::Kind;
+use crate::spec::FIXED64_UNIT;
 use crate::values::Real;
+use crate::whole::Sums;
 use crate::{EncodeError, Encoding};
+use blindsum_math::simd::{self, Kernel};
 
 impl Encoding {
     /// Decodes `sum`, the sum of the words of `survivors` parties: writes the weighted mean of their vectors to `mean`,
     /// `[dim]`, and gives their total weight.
     ///
-    /// The mean is within [`Encoding::max_error`] of the mean of the clipped vectors.
+    /// The mean is within [`Encoding::max_error`] of the mean of the clipped vectors, but for their noise.
     ///
     /// # Errors
     /// [`EncodeError::Dim`] if `mean` has another length than `dim`, [`EncodeError::SumShape`],
@@ -44,6 +46,14 @@ impl Encoding {
                         levels,
                         mean,
                     })
+                }
+                Kind::Noised { sizes, .. } => {
+                    let sums = Sums {
+                        bits: self.width().bits(),
+                        limit: sizes.limit(),
+                        step: self.step_with_noise(sizes) / survivors as f64,
+                    };
+                    simd::run(DecodeNoised { lanes, sums, mean })
                 }
                 // Integers have no clipping bounds, hence no runs.
                 Kind::Integers { .. } => None,
@@ -220,6 +230,25 @@ impl Levels {
             coordinate
         } else {
             self.clip
+        }
+    }
+}
+
+/// Decodes sums with noise; gives the index of one beyond the limit, if there is one.
+struct DecodeNoised<'a, R> {
+    lanes: Tile<'a>,
+    sums: Sums,
+    mean: &'a mut [R],
+}
+
+impl<R: Real> Kernel for DecodeNoised<'_, R> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run(self) -> Option<usize> {
+        match self.lanes {
+            Tile::W32(lanes) => self.sums.decode(lanes, self.mean),
+            Tile::W64(lanes) => self.sums.decode(lanes, self.mean),
         }
     }
 }

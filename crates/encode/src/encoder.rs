@@ -1,16 +1,20 @@
 //! From numbers to words, tile by tile.
 
 use blindsum_crypto::Zeroizing;
-use blindsum_crypto::mask::{MaskSeed, MaskStream, Sign, apply_masks};
+use blindsum_crypto::mask::{MaskStream, Sign, apply_masks};
 use blindsum_math::words::TileMut;
 
+use crate::kind::Kind;
 use crate::lanes::{self, Lane};
+use crate::levels::Rounding;
+use crate::noised::NoisedWords;
 use crate::quantise::{Fixed, Nearest, Scale, Stochastic};
 use crate::reach::Reach;
-use crate::simd;
-use crate::spec::{FIXED64_UNIT, Kind, Rounding};
-use crate::values::{Real, judge};
-use crate::{EncodeError, EncodeReport, Encoding, IntegerWords, MetricLevels, Values};
+use crate::spec::FIXED64_UNIT;
+use crate::values::Real;
+use crate::verdict::Verdict;
+use crate::{EncodeError, EncodeReport, Encoding, IntegerWords, MetricLevels, Seeds, Values};
+use blindsum_math::simd;
 
 /// One vector on its way into words.
 ///
@@ -20,6 +24,7 @@ pub struct Encoder<'a>(Source<'a>);
 
 enum Source<'a> {
     Reals(RealWords<'a>),
+    Noised(NoisedWords<'a>),
     Integers(IntegerWords<'a>),
 }
 
@@ -38,64 +43,30 @@ struct RealWords<'a> {
     reach: Vec<Reach>,
 }
 
-/// What was found when a vector was judged, value by value, by an encoding. Only judging makes one.
-#[derive(Clone, Copy)]
-pub(crate) struct Verdict {
-    report: EncodeReport,
-    /// What the vector is scaled with before anything else.
-    factor: f64,
-}
-
-impl Verdict {
-    /// Judges a vector and its weight.
-    pub fn of(encoding: &Encoding, values: Values<'_>, weight: u32) -> Result<Self, EncodeError> {
-        #[cfg(test)]
-        JUDGED.with(|times| times.set(times.get() + 1));
-        lanes::check_weight(encoding, weight)?;
-        if matches!(encoding.kind(), Kind::Integers { .. }) {
-            let Values::Integers(values) = values else {
-                return Err(EncodeError::Reals);
-            };
-            IntegerWords::new(encoding, values, weight)?;
-            let report = EncodeReport::default();
-            return Ok(Self {
-                report,
-                factor: 1.0,
-            });
-        }
-        let (report, factor) = judge(encoding, values)?;
-        Ok(Self { report, factor })
-    }
-}
-
-#[cfg(test)]
-thread_local! {
-    /// How often a vector was judged, for tests.
-    pub(crate) static JUDGED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-}
-
 /// Coordinates rounded at a time: their random bits are on the stack, and wiped after each tile.
 const PIECE: usize = 512;
 
 impl<'a> Encoder<'a> {
     /// Checks `values` and prepares to encode them with `weight`.
     ///
-    /// `seed` gives the random bits of stochastic rounding: coordinate d takes the little-endian `u32` at bytes
+    /// The seed of rounding gives the random bits of stochastic rounding: coordinate d takes the little-endian `u32` at bytes
     /// 4d..4d+4 of its stream. Two vectors must not share a seed. Nearest rounding and integers use no random bits.
+    /// An encoding with noise needs a seed of noise as well ([`Seeds::with_noise`]).
     ///
     /// # Errors
     /// [`EncodeError::Weight`], [`EncodeError::Dim`], [`EncodeError::NotFinite`] for NaN and infinities,
     /// [`EncodeError::Norm`] if the vector is clipped by its norm and that overflows, [`EncodeError::Value`] for
-    /// integers that are too large, [`EncodeError::Integers`] and [`EncodeError::Reals`] for the other kind of numbers.
+    /// integers that are too large, [`EncodeError::Integers`] and [`EncodeError::Reals`] for the other kind of numbers;
+    /// [`EncodeError::NoiseSeed`] and [`EncodeError::NoNoise`] if a seed of noise is missing, or given for no noise.
     pub fn new(
         encoding: &'a Encoding,
         values: impl Into<Values<'a>>,
         weight: u32,
-        seed: MaskSeed,
+        seeds: impl Into<Seeds>,
     ) -> Result<Self, EncodeError> {
         let values = values.into();
         let verdict = Verdict::of(encoding, values, weight)?;
-        Self::after(encoding, values, weight, verdict, seed)
+        Self::after(encoding, values, weight, verdict, seeds.into())
     }
 
     /// Like [`Encoder::new`], for values and a weight that this encoding has validated already.
@@ -104,9 +75,16 @@ impl<'a> Encoder<'a> {
         values: Values<'a>,
         weight: u32,
         verdict: Verdict,
-        seed: MaskSeed,
+        seeds: Seeds,
     ) -> Result<Self, EncodeError> {
-        let Verdict { report, factor } = verdict;
+        if let (Kind::Noised { rounding, sizes }, false) =
+            (encoding.kind(), matches!(values, Values::Integers(_)))
+        {
+            let words = NoisedWords::new(encoding, values, verdict, (rounding, sizes), seeds)?;
+            return Ok(Self(Source::Noised(words)));
+        }
+        let seed = seeds.rounding()?;
+        let (report, factor) = (verdict.report(), verdict.factor());
         let reach = encoding.reach_of(values);
         Ok(Self(match (encoding.kind(), values) {
             (Kind::Integers { .. }, Values::Integers(values)) => {
@@ -145,6 +123,7 @@ impl<'a> Encoder<'a> {
                 words.tail = words.encoding.tail(words.weight, &words.reach, metrics);
                 Source::Reals(words)
             }
+            Source::Noised(words) => Source::Noised(words.with_metrics(metrics)),
             Source::Integers(words) => Source::Integers(words.with_metrics(metrics)),
         })
     }
@@ -153,6 +132,7 @@ impl<'a> Encoder<'a> {
     pub fn report(&self) -> EncodeReport {
         match &self.0 {
             Source::Reals(words) => words.report,
+            Source::Noised(words) => words.report(),
             Source::Integers(_) => EncodeReport::default(),
         }
     }
@@ -161,6 +141,7 @@ impl<'a> Encoder<'a> {
     pub fn lanes(&self) -> usize {
         match &self.0 {
             Source::Reals(words) => words.encoding.lanes(),
+            Source::Noised(words) => words.lanes(),
             Source::Integers(words) => words.lanes(),
         }
     }
@@ -172,6 +153,7 @@ impl<'a> Encoder<'a> {
     pub fn encode_tile(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), EncodeError> {
         match &self.0 {
             Source::Reals(words) => words.encode_tile(first_lane, tile),
+            Source::Noised(words) => words.encode_tile(first_lane, tile),
             Source::Integers(words) => words.encode_tile(first_lane, tile),
         }
     }

@@ -132,6 +132,14 @@ pub enum EncodeError {
         /// Index of the first coordinate that is NaN or infinite.
         index: usize,
     },
+    /// A vector of an encoding with noise, without a seed for it.
+    #[error(
+        "the vectors of this job have noise, and no seed of noise is given: give one for each round"
+    )]
+    NoiseSeed,
+    /// A seed of noise for a vector of an encoding without noise.
+    #[error("a seed of noise is given, and the vectors of this job have no noise: give none")]
+    NoNoise,
     /// Saved bytes that are damaged, or are of another job.
     #[error("{of}: {rule}")]
     State {

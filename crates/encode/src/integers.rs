@@ -3,8 +3,8 @@
 use blindsum_crypto::Zeroizing;
 use blindsum_math::words::{TileMut, Words};
 
+use crate::kind::{Kind, LOW_BITS};
 use crate::lanes::{self, Lane};
-use crate::spec::{Kind, LOW_BITS};
 use crate::values::Real;
 use crate::{EncodeError, Encoding, Integers, MetricLevels};
 
@@ -121,7 +121,7 @@ impl<'a> IntegerWords<'a> {
 /// The bits of an integer, and whether it takes two words.
 fn bits_and_split(encoding: &Encoding) -> Result<(u32, bool), EncodeError> {
     match encoding.kind() {
-        Kind::Fixed64 => Err(EncodeError::Integers),
+        Kind::Fixed64 | Kind::Noised { .. } => Err(EncodeError::Integers),
         Kind::Quantised { bits, .. } => Ok((bits, false)),
         Kind::Integers { bits, split } => Ok((bits, split)),
     }

@@ -1,6 +1,17 @@
 //! How many levels the range of a coordinate is cut into.
 
-use crate::Rounding;
+/// How a scaled value becomes an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// Up with a probability equal to the fraction, down otherwise. Unbiased: the fraction is taken to f bits
+    /// and compared with as many random ones, `f = min(32, 52 - bits of (weight * (2^bits - 1)))`, so the
+    /// expectation is within 2^-33 of a level of the exact value or, for large levels, within 2^-53 of the
+    /// whole range.
+    Stochastic,
+    /// To the nearest integer, ties to even. Needs no randomness and halves the largest error. 0 is a level
+    /// ([`Rounding::last_level`]) and is encoded exactly, with every weight; other values have a fixed error.
+    Nearest,
+}
 
 impl Rounding {
     /// The last level t of a coordinate with `bits` bits, 2 to 32: level 0 is -c, level t is c.

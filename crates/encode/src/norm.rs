@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use crate::clip::MAX_NORM;
+use crate::kind::Kind;
 use crate::norm_rule::NormRule;
-use crate::spec::Kind;
 use crate::{EncodeError, Encoding, Rounding};
 
 /// A bound on words: sum of v(v + slope) <= most over all words, with v = word - offset, says exactly that the norm is
@@ -84,7 +84,7 @@ impl Encoding {
                     * (self.dim() as f64).sqrt()
                     * rounding.step(bits, self.widest_clip())
             }
-            Kind::Fixed64 | Kind::Integers { .. } => 0.0,
+            Kind::Noised { .. } | Kind::Fixed64 | Kind::Integers { .. } => 0.0,
         }
     }
 

@@ -6,8 +6,8 @@
 //! that needs no check of the range, and every instruction set can do it.
 
 use crate::lanes::Lane;
-use crate::simd::Kernel;
 use crate::values::Real;
+use blindsum_math::simd::Kernel;
 
 /// 2^52.
 const TWO_52: f64 = (1_u64 << 52) as f64;
@@ -154,7 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::simd::run_on_all;
+    use blindsum_math::simd::run_on_all;
 
     /// The three loops on the same values, one output each.
     #[derive(Clone, Copy)]

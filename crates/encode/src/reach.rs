@@ -10,9 +10,9 @@ use blindsum_crypto::Zeroizing;
 use blindsum_math::words::Words;
 
 use crate::clip::MARKS;
-use crate::simd::{self, Kernel};
 use crate::values::{Real, Values};
 use crate::{EncodeError, Encoding, MetricLevels};
+use blindsum_math::simd::{self, Kernel};
 
 /// How far the coordinates of a tensor go: how many of the marks the largest is above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! Vectors of real numbers in the precision of a job: its means and its models.
 
-use crate::spec::Kind;
+use crate::kind::Kind;
 use crate::{EncodeError, Encoding};
 
 /// The precision in which everybody in a job has means and models.
@@ -28,6 +28,9 @@ impl Encoding {
     pub fn precision(&self) -> Precision {
         match self.kind() {
             Kind::Quantised { bits, .. } if bits <= f32::MANTISSA_DIGITS => Precision::Single,
+            Kind::Noised { sizes, .. } if sizes.spec().bits <= f32::MANTISSA_DIGITS => {
+                Precision::Single
+            }
             _ => Precision::Double,
         }
     }

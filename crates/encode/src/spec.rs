@@ -5,48 +5,11 @@ use std::ops::Range;
 use blindsum_math::words::Width;
 
 use crate::clip::{CLIP_RANGE, ClipSpec, MARKS, NARROWEST, check_clip};
+use crate::kind::{EncodingKind, Kind, LOW_BITS, ceil_log2};
 use crate::metric_words::MetricWords;
+use crate::noise::NoiseShare;
 use crate::norm_rule::NormRule;
 use crate::{EncodeError, MetricRange};
-
-/// How a scaled value becomes an integer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rounding {
-    /// Up with a probability equal to the fraction, down otherwise. Unbiased: the fraction is taken to f bits
-    /// and compared with as many random ones, `f = min(32, 52 - bits of (weight * (2^bits - 1)))`, so the
-    /// expectation is within 2^-33 of a level of the exact value or, for large levels, within 2^-53 of the
-    /// whole range.
-    Stochastic,
-    /// To the nearest integer, ties to even. Needs no randomness and halves the largest error. 0 is a level
-    /// ([`Rounding::last_level`]) and is encoded exactly, with every weight; other values have a fixed error.
-    Nearest,
-}
-
-/// How a coordinate becomes a word.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum EncodingKind {
-    /// `[-c, c]` is mapped to levels, -c to 0 and c to the last one, [`Rounding::last_level`].
-    Quantised {
-        /// Bits q of a value, 2 to 32. One bit would leave rounding to nearest a single level.
-        bits: u32,
-        /// Clipping.
-        clip: ClipSpec,
-        /// Rounding.
-        rounding: Rounding,
-    },
-    /// 64-bit two's complement fixed point with 16 bits of fraction, rounded to nearest, ties to even.
-    Fixed64 {
-        /// Bound c that coordinates are clamped to, where no tensors are listed; see
-        /// [`largest_fixed64_clip`].
-        clip: f64,
-    },
-    /// Unsigned integers as they are, for sums that must be exact. An integer takes one word where the sum
-    /// of all parties' integers has at most 64 bits, otherwise two: its low 32 bits, and the others.
-    Integers {
-        /// Bits of an integer, 1 to 64.
-        bits: u32,
-    },
-}
 
 /// A run of coordinates with its own clipping bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +38,8 @@ pub struct EncodingSpec {
     pub tells_reach: bool,
     /// The metrics that parties report beside their vectors, at most [`MAX_METRICS`].
     pub metrics: Vec<MetricRange>,
+    /// The share of noise of each vector, for differential privacy; none where vectors are sent as they are.
+    pub noise: Option<NoiseShare>,
 }
 
 /// How the vectors of a job are encoded. Checked: no sum of `parties` vectors can wrap.
@@ -89,44 +54,6 @@ pub struct Encoding {
     /// The tensors that vectors tell the reach of: all of the job, or none.
     reach_tensors: usize,
     pub(crate) metrics: MetricWords,
-}
-
-/// The form of a word.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
-    Quantised {
-        bits: u32,
-        rounding: Rounding,
-        norm: NormRule,
-    },
-    Fixed64,
-    Integers {
-        bits: u32,
-        /// Whether an integer takes two words.
-        split: bool,
-    },
-}
-
-impl Kind {
-    /// How the L2 norm is bounded.
-    pub(crate) fn norm(self) -> NormRule {
-        match self {
-            Self::Quantised { norm, .. } => norm,
-            Self::Fixed64 | Self::Integers { .. } => NormRule::Free,
-        }
-    }
-
-    /// Bits of a word that a digit of a metric may have, where the weights of all parties add up to so much.
-    fn metric_bits(self, weights: u128) -> u32 {
-        match self {
-            // Words are signed: protocols add half of the range to each.
-            Self::Fixed64 => 63_u32.saturating_sub(ceil_log2(weights)),
-            // Where words are proved to be levels, digits are proved as well.
-            Self::Quantised { bits, rounding, .. } => (rounding.last_level(bits) + 1).ilog2(),
-            Self::Integers { bits, split: false } => bits,
-            Self::Integers { split: true, .. } => LOW_BITS,
-        }
-    }
 }
 
 /// Coordinates up to `end` (from the end of the run before) that share a bound.
@@ -144,19 +71,11 @@ const FRACTION_BITS: i32 = 16;
 /// What one unit of a [`EncodingKind::Fixed64`] coordinate is in its word.
 pub(crate) const FIXED64_UNIT: f64 = (1_u64 << FRACTION_BITS) as f64;
 
-/// Bits of an integer that its first word takes where it takes two.
-pub(crate) const LOW_BITS: u32 = 32;
-
 /// The largest power of two that is a valid clip of [`EncodingKind::Fixed64`] for `parties` parties with weights up to
 /// `max_weight`, both at least 1.
 pub fn largest_fixed64_clip(parties: usize, max_weight: u32) -> f64 {
     let weights = parties as u128 * u128::from(max_weight);
     f64::powi(2.0, 62 - FRACTION_BITS - weights.max(1).ilog2() as i32)
-}
-
-/// ⌈log2(n)⌉, and 0 for 0.
-pub(crate) fn ceil_log2(n: u128) -> u32 {
-    u128::BITS - n.saturating_sub(1).leading_zeros()
 }
 
 impl EncodingSpec {
@@ -173,7 +92,9 @@ impl EncodingSpec {
     ///   integers, and `bits + ⌈log2(parties * max_weight)⌉ <= 64`, so that no sum wraps;
     /// * for [`EncodingKind::Fixed64`], `clip * max_weight * parties * 2^16 < 2^63`, and `clip > 2^-17`: what is not above
     ///   half of a unit becomes 0;
-    /// * for [`EncodingKind::Integers`], `min(bits, 32) + ⌈log2(parties * max_weight)⌉ <= 64`.
+    /// * for [`EncodingKind::Integers`], `min(bits, 32) + ⌈log2(parties * max_weight)⌉ <= 64`;
+    /// * with noise, those of [`SizesSpec::validate`](blindsum_privacy::SizesSpec::validate), for
+    ///   [`EncodingKind::Quantised`], [`ClipSpec::L2`] and `max_weight = 1` only.
     pub fn validate(self) -> Result<Encoding, EncodeError> {
         for (field, value) in [
             ("dim", self.dim),
@@ -215,6 +136,10 @@ impl EncodingSpec {
                 let (width, split) = self.integer_width(bits)?;
                 (Kind::Integers { bits, split }, width, 0.0)
             }
+        };
+        let (kind, width) = match self.noise {
+            Some(share) => share.kind(self.kind, (self.parties, self.dim, self.max_weight))?,
+            None => (kind, width),
         };
         let runs = self.runs(kind, clip)?;
         let weights = self.parties as u128 * u128::from(self.max_weight);
@@ -386,6 +311,7 @@ impl Encoding {
         let parties = self.parties as u128;
         let bits = match self.kind {
             Kind::Fixed64 => return parties * u128::from(u64::MAX),
+            Kind::Noised { sizes, .. } => sizes.width(),
             Kind::Quantised { bits, .. } | Kind::Integers { bits, split: false } => bits,
             Kind::Integers { split: true, .. } => LOW_BITS,
         };

@@ -16,8 +16,8 @@
 //! operations. It is rounded once to the precision of the model, and later lines use the rounded number. IEEE 754 fixes
 //! the result of every operation used, so that all parties get the same bits.
 
-use crate::simd::{self, Kernel};
 use crate::{EncodeError, Precision, Real, Reals};
+use blindsum_math::simd::{self, Kernel};
 
 /// The rule of a job, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use blindsum_crypto::mask::MaskSeed;
-
-use crate::encoder::{Encoder, Verdict};
-use crate::{EncodeError, Encoding, MetricLevels, Values};
+use crate::encoder::Encoder;
+use crate::verdict::Verdict;
+use crate::{EncodeError, Encoding, MetricLevels, Seeds, Values};
 
 /// The numbers of an update, `[dim]`: real numbers or, where the encoding is of integers, those.
 pub enum Update {
@@ -110,14 +109,14 @@ impl Judged {
     pub fn encoder<'a>(
         &'a self,
         encoding: &'a Encoding,
-        seed: MaskSeed,
+        seeds: impl Into<Seeds>,
     ) -> Result<Encoder<'a>, EncodeError> {
         let values = self.update.values();
         let verdict = match *encoding == *self.by {
             true => self.verdict,
             false => Verdict::of(encoding, values, self.weight)?,
         };
-        let encoder = Encoder::after(encoding, values, self.weight, verdict, seed)?;
+        let encoder = Encoder::after(encoding, values, self.weight, verdict, seeds.into())?;
         Ok(encoder.with_metrics(&self.metrics))
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::norm_rule::NormRule;
-use crate::simd::{self, Kernel};
 use crate::{EncodeError, Encoding};
+use blindsum_math::simd::{self, Kernel};
 
 /// A vector to encode.
 #[derive(Clone, Copy)]
@@ -317,7 +317,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::simd::run_on_all;
+    use blindsum_math::simd::run_on_all;
 
     proptest! {
         #[test]

@@ -17,6 +17,8 @@ pub mod polynomial;
 pub mod prime_field;
 pub mod reed_solomon;
 pub mod residues;
+#[allow(unsafe_code)]
+pub mod simd;
 pub mod tiny_field;
 pub mod transform;
 pub mod twin_residue;

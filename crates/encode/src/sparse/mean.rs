@@ -3,10 +3,11 @@
 use blindsum_math::words::{Tile, Words};
 
 use crate::decode::{Levels, fixed64_limit};
-use crate::simd::{self, Kernel};
-use crate::spec::{FIXED64_UNIT, Kind};
+use crate::kind::Kind;
+use crate::spec::FIXED64_UNIT;
 use crate::values::Real;
 use crate::{Divisor, EncodeError, Encoding};
+use blindsum_math::simd::{self, Kernel};
 
 /// How many coordinates of a sparse round have a mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,10 @@ impl Encoding {
         if matches!(self.kind(), Kind::Integers { .. }) {
             let rule = "sparse updates are real numbers";
             return Err(EncodeError::spec("encoding", rule));
+        }
+        if self.noise().is_some() {
+            let rule = "sparse rounds tell which coordinates a party sends";
+            return Err(EncodeError::spec("privacy", rule));
         }
         if self.has_weight_word() {
             let rule = format!(
@@ -109,7 +114,8 @@ impl Encoding {
                     simd::run(LevelMeans { sums, top, mean })
                 }
                 Kind::Fixed64 => simd::run(FixedMeans { sums, mean }),
-                Kind::Integers { .. } => None,
+                // Refused by the check above.
+                Kind::Noised { .. } | Kind::Integers { .. } => None,
             };
             if let Some(at) = bad {
                 let (lane, total_weight) = (run.start + at, counts[run.start + at].into());

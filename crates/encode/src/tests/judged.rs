@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{quantised, seed, spec};
-use crate::encoder::JUDGED;
+use crate::verdict::JUDGED;
 use crate::{ClipSpec, EncodeError, Encoder, Encoding, EncodingKind, Judged, Rounding, Update};
 
 fn of_reals() -> Arc<Encoding> {

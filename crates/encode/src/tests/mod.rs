@@ -8,6 +8,7 @@ mod judged;
 mod laws;
 mod limits;
 mod metrics;
+mod noise;
 mod norm;
 mod reals;
 mod sparse;
@@ -49,6 +50,7 @@ fn spec(dim: usize, kind: EncodingKind, parties: usize, max_weight: u32) -> Enco
         tensors: Vec::new(),
         tells_reach: false,
         metrics: Vec::new(),
+        noise: None,
     }
 }
 

@@ -133,6 +133,7 @@ impl Spec {
             tensors: self.tensors.iter().map(tensor).collect(),
             tells_reach: false,
             metrics: Vec::new(),
+            noise: None,
         };
         spec.validate().unwrap()
     }

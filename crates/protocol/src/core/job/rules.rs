@@ -94,6 +94,7 @@ impl JobSpec {
             tensors: tensors.collect(),
             tells_reach: self.encoding.view().learns_bounds(),
             metrics: self.metrics.iter().map(Metric::range).collect(),
+            noise: None,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! so every instruction set gives the same bits.
 
 /// A loop to run; `run` must be `#[inline(always)]`, to be compiled anew for every instruction set.
-pub(crate) trait Kernel {
+pub trait Kernel {
     /// What the loop computes.
     type Output;
 
@@ -13,7 +13,7 @@ pub(crate) trait Kernel {
 }
 
 /// Runs `kernel` with the widest vector instructions found.
-pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
+pub fn run<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     {
         if x86::has_avx512() {
@@ -54,9 +54,8 @@ mod x86 {
     }
 }
 
-/// What every instruction set of this machine makes of the same kernel, the plain build first.
-#[cfg(test)]
-pub(crate) fn run_on_all<K: Kernel>(kernel: impl Fn() -> K) -> Vec<K::Output> {
+/// What every instruction set of this machine makes of the same kernel, the plain build first. Tests compare them.
+pub fn run_on_all<K: Kernel>(kernel: impl Fn() -> K) -> Vec<K::Output> {
     let mut outputs = vec![kernel().run()];
     #[cfg(target_arch = "x86_64")]
     {
