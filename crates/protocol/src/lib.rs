@@ -54,6 +54,7 @@ pub use crate::core::memory::JobMemory;
 pub use crate::core::names::{Adversary, InitialModel, ModelUpdate, SuiteName};
 pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
+pub use crate::core::privacy::Privacy;
 pub use crate::core::round::{
     ClientSetup, Excuse, FollowerSetup, InTheClear, Piece, Prepared, Round, RoundSum, Tag,
     nonce_commitment,
@@ -63,6 +64,7 @@ pub use crate::core::seat::{Seat, ServerRole};
 pub use crate::core::servers::{KnownServers, ServerIdentity};
 pub use crate::core::sparsity::Sparsity;
 pub use crate::core::spec::encodings::*;
+pub use crate::core::spec::privacy::*;
 pub use crate::core::spec::steps::*;
 pub use crate::core::spec::stops::*;
 pub use crate::core::spec::{

@@ -16,6 +16,7 @@ pub(crate) mod names;
 pub(crate) mod options;
 pub(crate) mod party;
 pub(crate) mod plan;
+pub(crate) mod privacy;
 pub(crate) mod protocol;
 pub(crate) mod round;
 pub(crate) mod round_parameters;

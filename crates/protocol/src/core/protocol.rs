@@ -4,6 +4,7 @@ use blindsum_crypto::seal::StorageKey;
 use blindsum_math::words::Words;
 
 use crate::core::plan::Plan;
+use crate::core::privacy::NoiseRule;
 use crate::core::round::{InTheClear, MakeMachines, OtherServer, Signed};
 use crate::core::round_parameters::ParameterRules;
 use crate::core::sparsity::Sparsity;
@@ -47,6 +48,8 @@ pub(crate) struct ProtocolInfo {
     /// Properties of a protocol in which each round needs all of its parties: a round that loses one ends, and
     /// another begins without it.
     pub ring: Option<&'static Ring>,
+    /// Whose noise hides a party of a job.
+    pub noise: fn(&JobSpec) -> NoiseRule,
     /// The servers that the protocol needs in addition to the coordinator.
     pub servers: &'static [OtherServer],
 }
@@ -71,6 +74,7 @@ impl ProtocolInfo {
             key_setup: |_| None,
             results: None,
             ring: None,
+            noise: |_| NoiseRule::OfAll,
             servers: &[],
         }
     }

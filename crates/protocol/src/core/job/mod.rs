@@ -9,6 +9,7 @@ use blindsum_encode::{DensitySchedule, Encoding, ServerStep, UpdateHistory};
 use blindsum_math::words::{Width, Words};
 
 use crate::core::plan::{Opens, Plan};
+use crate::core::privacy::Privacy;
 use crate::core::vault::{KeyName, Vault};
 use crate::{Fault, FaultKind, JobSpec, RoundKind, ServerRole, SpecError};
 
@@ -17,6 +18,7 @@ use crate::{Fault, FaultKind, JobSpec, RoundKind, ServerRole, SpecError};
 pub struct Job {
     spec: JobSpec,
     encoding: Arc<Encoding>,
+    privacy: Option<Privacy>,
     hash: [u8; 32],
     plan: Plan,
     key_setup_plan: Option<Plan>,
@@ -31,6 +33,11 @@ impl Job {
     /// The checked encoding. A round may have other clipping bounds: see [`Round::encoding`](crate::Round::encoding).
     pub fn encoding(&self) -> &Arc<Encoding> {
         &self.encoding
+    }
+
+    /// The differential privacy of its sums, where they have noise.
+    pub fn privacy(&self) -> Option<&Privacy> {
+        self.privacy.as_ref()
     }
 
     /// The empty history of updates before the first round, for jobs whose clipping bounds are found from earlier

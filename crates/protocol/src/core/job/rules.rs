@@ -7,6 +7,7 @@ use blindsum_encode::{EncodingSpec, ServerStep, TensorSpec};
 use super::Job;
 use crate::core::options::check_each;
 use crate::core::plan::{Opens, Plan};
+use crate::core::privacy::Privacy;
 use crate::core::spec::{Metric, check_layout, check_metrics, check_names, places};
 use crate::{InitialModel, JobSpec, ModelUpdate, SpecError};
 
@@ -20,7 +21,7 @@ impl JobSpec {
         self.check().map_err(|error| places::located(error, &spec))
     }
 
-    fn check(self) -> Result<Job, SpecError> {
+    fn check(mut self) -> Result<Job, SpecError> {
         check_each(&self)?;
         check_layout(&self.layout, self.dim)?;
         self.choices()
@@ -30,11 +31,14 @@ impl JobSpec {
         self.encoding.view().check(&self)?;
         check_names(self.encoding.tensors())?;
         check_metrics(&self.metrics)?;
-        let encoding = self.encoding_spec().validate()?;
+        self.resolve_privacy()?;
+        let encoding = self.encoding_spec()?.validate()?;
+        let privacy = Privacy::of(&self, &encoding)?;
         let info = self.info();
         let mut job = Job {
             hash: self.hash(),
             encoding: Arc::new(encoding),
+            privacy,
             plan: Plan::new(&self, Opens::Coordinator, []),
             key_setup_plan: None,
             spec: self,
@@ -81,12 +85,12 @@ impl JobSpec {
         Err(SpecError::new("initial", rule))
     }
 
-    fn encoding_spec(&self) -> EncodingSpec {
+    pub(crate) fn encoding_spec(&self) -> Result<EncodingSpec, SpecError> {
         let tensors = self.encoding.tensors().iter().map(|tensor| TensorSpec {
             len: tensor.len as usize,
             clip: tensor.clip,
         });
-        EncodingSpec {
+        Ok(EncodingSpec {
             dim: self.dim as usize,
             kind: self.encoding.kind(),
             max_weight: self.encoding.max_weight(),
@@ -94,7 +98,7 @@ impl JobSpec {
             tensors: tensors.collect(),
             tells_reach: self.encoding.view().learns_bounds(),
             metrics: self.metrics.iter().map(Metric::range).collect(),
-            noise: None,
-        }
+            noise: self.noise_share()?,
+        })
     }
 }

@@ -22,17 +22,29 @@ impl JobSpec {
             let mut latest = settings.iter().rev();
             latest.find(|(given, _)| bare(given) == name)
         };
+        // The choice of a table, by its name or by one of its options.
+        let named = |field: &str| match (setting(field), places::usual(field)) {
+            (Some((_, value)), _) => Some(value.clone()),
+            (None, Some(usual))
+                if settings
+                    .iter()
+                    .any(|(name, _)| placed(name).0 == Some(field)) =>
+            {
+                Some(Value::Text(usual.into()))
+            }
+            (None, _) => None,
+        };
         let mut spec = Self::default();
         spec.encoding = EncodingChoice::unnamed(setting("bits").map(|(_, value)| value));
         for field in places::choices().map(|(field, _)| field) {
-            let Some((_, value)) = setting(field) else {
+            let Some(value) = named(field) else {
                 continue;
             };
             if let Value::Table(_) = value {
                 let rule = format!("must be a name; give options beside it, as in {field}.OPTION");
                 return Err(SpecError::new(field, rule));
             }
-            spec.set(field, value).transpose()?;
+            spec.set(field, &value).transpose()?;
         }
         Self::read(&nested(settings, &spec)?)
     }

@@ -9,6 +9,7 @@ mod layout;
 mod metrics;
 mod parameters;
 pub(crate) mod places;
+pub(crate) mod privacy;
 mod reading;
 mod schema;
 pub(crate) mod steps;
@@ -32,6 +33,7 @@ use crate::core::names::{Adversary, InitialModel, ModelUpdate, SuiteName};
 use crate::core::options::{Declares, Table, check_each, fits, fraction, positive, table, within};
 use crate::{ProtocolChoice, ProtocolName};
 use encodings::{EncodingChoice, Quantised};
+use privacy::{PrivacyChoice, PrivacyName};
 use steps::{StepChoice, StepName};
 use stops::{StopChoice, StopName};
 
@@ -42,8 +44,6 @@ pub const MAX_DIM: u64 = 1 << 32;
 /// Longest deadline, in seconds.
 pub const MAX_SECONDS: f64 = 1e6;
 
-// Here stands what every job has. What hides the sum from its readers (`privacy`) will be one more choice of
-// tables, beside `protocol` and `encoding`.
 table! {
     /// What is agreed before anything is sent: what every job has, and the tables of what it chooses.
     JobSpec = "job";
@@ -95,6 +95,9 @@ table! {
         /// The rule that ends the job early and defines the best model, with its options: `"name"`, or a
         /// table with `name` and options. A table without `name` means `plateau`.
         stop: StopChoice = StopName::NoStop.into();
+        /// What hides a party in the sum itself, with its options: `"name"`, or a table with `name` and options. A table
+        /// without `name` means `discrete-gaussian`.
+        privacy: PrivacyChoice = PrivacyName::NoPrivacy.into();
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where an option belongs: the errors about an option in the wrong table, or in none.
 
+use super::privacy::DiscreteGaussian;
+use super::stops::Plateau;
 use super::{JobSpec, SpecError};
 use crate::core::options::{Declares, Kind, Table, listing};
 
@@ -11,6 +13,7 @@ pub(super) const PARAMETERS: &str = "parameters";
 /// The field that `dim` follows from where it is not given.
 pub(super) const LAYOUT: &str = "layout";
 pub(super) const STOP: &str = "stop";
+const PRIVACY: &str = "privacy";
 /// The one field whose default follows from another.
 pub(super) const MODEL_UPDATE: &str = "model_update";
 
@@ -36,6 +39,15 @@ pub(super) fn choices() -> impl Iterator<Item = (&'static str, fn() -> Vec<Box<d
         Kind::Tables(every) => Some((info.name, every)),
         _ => None,
     })
+}
+
+/// The table that options without a name belong to, where there is one: only that one has options.
+pub(super) fn usual(field: &str) -> Option<&'static str> {
+    match field {
+        STOP => Some(Plateau::NAME),
+        PRIVACY => Some(DiscreteGaussian::NAME),
+        _ => None,
+    }
 }
 
 /// Whether a field chooses a table.

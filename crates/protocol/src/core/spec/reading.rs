@@ -4,9 +4,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::layout::elements;
-use super::stops::Plateau;
 use super::{JobSpec, SpecError, places, whole_table};
-use crate::core::options::{Declares, Table, Value, expected};
+use crate::core::options::{Table, Value, expected};
 
 /// What a job must say: there is no default that could be meant. `dim` may be left out where there is a layout.
 pub(super) const REQUIRED: [&str; 3] = [places::PROTOCOL, "parties", DIM];
@@ -29,9 +28,9 @@ impl JobSpec {
             .iter()
             .partition(|(name, _)| places::is_choice(name));
         for (name, value) in choices.into_iter().chain(others) {
-            let value = match name == places::STOP {
-                true => &named(value, Plateau::NAME),
-                false => value,
+            let value = match places::usual(name) {
+                Some(usual) => &named(value, usual),
+                None => value,
             };
             match spec.set(name, value) {
                 Some(set) => set?,

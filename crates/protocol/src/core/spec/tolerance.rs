@@ -60,7 +60,14 @@ impl JobSpec {
     /// Smallest number of survivors whose sum may be opened: `min_parties`, or the protocol's own number if that is 0.
     pub fn least_survivors(&self) -> usize {
         match self.min_parties {
-            0 => (self.info().min_parties)(self),
+            0 => match (self.info().min_parties)(self) {
+                // guard: noise-of-all-that-dropouts-leave
+                usual if self.privacy.noise().is_some() => {
+                    let n = self.parties as usize;
+                    usual.max(n.saturating_sub(self.dropouts_among(n)))
+                }
+                usual => usual,
+            },
             chosen => chosen as usize,
         }
     }

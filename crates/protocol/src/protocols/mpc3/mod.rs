@@ -43,6 +43,7 @@ use shapes::{Shape, result_shape, upload_shape};
 use weighing::Weighing;
 
 use crate::core::plan::{Stage, small};
+use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{ProtocolInfo, ProtocolTable, Results};
 use crate::core::round::OtherServer;
 use crate::kit::restore::Stateless;
@@ -61,6 +62,10 @@ static INFO: ProtocolInfo = ProtocolInfo {
     min_parties: least_survivors,
     parameters: |job, _| Ok(options::chosen(job)),
     check,
+    noise: |_| {
+        let rule = "must be none with mpc3: its servers add the noise, see its option noise";
+        NoiseRule::Refused(rule)
+    },
     key_setup: |spec| is_for_parties(spec).then_some(&KEY_SETUP),
     results: Some(&Results {
         is_sum: weighing::is_sum,

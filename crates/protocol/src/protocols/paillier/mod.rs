@@ -38,11 +38,12 @@ use options::Options;
 use way::{BEFORE, Way};
 
 use crate::core::plan::{Stage, small};
+use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
 use crate::core::round::OtherServer;
 use crate::kit::restore::Stateless;
 use crate::kit::result::AwaitResult;
-use crate::{Job, JobSpec, Opens, Plan, ServerRole, SpecError, Who};
+use crate::{Adversary, Job, JobSpec, Opens, Plan, ServerRole, SpecError, Who};
 
 /// Stages have numbers of one byte, and a ring has one for each party.
 const MAX_PARTIES: u32 = 250;
@@ -60,6 +61,12 @@ macro_rules! ways {
             parameters,
             check,
             ring: Some(&options::RING_RULES),
+            // A key service with one learner, or a learner that lies, may see less than the sum of all.
+            noise: |spec| match spec.adversary {
+                Adversary::SemiHonest => NoiseRule::OfAll,
+                // guard: who-may-be-alone-has-its-own-noise
+                Adversary::Active => NoiseRule::OfOne,
+            },
             servers: &[OtherServer {
                 role: ServerRole::Decryptor,
                 follow: |setup| follow::start(setup, Way::$way),
