@@ -23,6 +23,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod agenda;
 mod clock;
 mod cohort;
 mod costs;
@@ -37,7 +38,6 @@ mod liars;
 mod metrics;
 mod network;
 mod progress;
-mod queue;
 mod reference;
 mod reform;
 mod relay;
