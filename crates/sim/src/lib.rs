@@ -50,6 +50,8 @@ mod sparse;
 mod state;
 mod training;
 mod turn;
+mod weighted;
+mod words;
 mod workers;
 mod world;
 

@@ -274,11 +274,7 @@ impl Seat {
             })
         });
         self.charge(turn.leads_to, work);
-        answer.map_err(|error: EncodeError| SimError::Inputs {
-            party,
-            field: "values",
-            rule: error.to_string(),
-        })
+        answer.map_err(|error: EncodeError| SimError::values(party, &error))
     }
 
     fn charge(&mut self, stage: u8, work: Duration) {
