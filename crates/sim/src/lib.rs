@@ -35,6 +35,7 @@ mod hooks;
 mod inputs;
 mod key_setup;
 mod liars;
+mod memories;
 mod metrics;
 mod network;
 mod progress;

@@ -9,12 +9,11 @@ use blindsum_encode::{
 };
 use blindsum_job::report::MetricReport;
 use blindsum_math::words::{TileMut, Words};
-use blindsum_protocol::{InTheClear, Job, PartySet, Round};
+use blindsum_protocol::{InTheClear, Job, PartyId, PartySet, Round};
 
 use crate::inputs::rounding_seed;
 use crate::metrics::MetricTotals;
 use crate::report::PartyClipping;
-use crate::sparse::Sparsifiers;
 use crate::weighted::{Weighted, each_clipped};
 use crate::words::words_of;
 use crate::{Inputs, Scratch, SimError};
@@ -48,11 +47,11 @@ struct Senders {
 }
 
 impl Reference {
-    /// Adds up what the survivors of a round sent.
+    /// Adds up what the survivors of a round sent; `select` gives what a party sends of a vector in a sparse round.
     pub(crate) fn of(
         round: &Round,
         inputs: &dyn Inputs,
-        sparsifiers: &Sparsifiers,
+        select: impl Fn(PartyId, Values<'_>) -> Result<Option<Selection>, EncodeError>,
         seed: u64,
         survivors: &PartySet,
     ) -> Result<Self, SimError> {
@@ -83,7 +82,7 @@ impl Reference {
             let totals = MetricTotals::of(job, &metrics, weight.into());
             reference.metrics.add(&totals);
             let levels = round.encoding().metric_levels(&metrics).map_err(refused)?;
-            let selection = sparsifiers.select(round, party, values).map_err(refused)?;
+            let selection = select(party, values).map_err(refused)?;
             let report = match &selection {
                 Some(selection) => reference.add_selected(selection, &levels, seed),
                 None => {
@@ -298,8 +297,7 @@ mod tests {
     use std::sync::Arc;
 
     use blindsum_protocol::{
-        Clipping, JobSpec, ModelUpdate, PartyId, ProtocolName, Quantised, RoundingName,
-        TensorLayout,
+        Clipping, JobSpec, ModelUpdate, ProtocolName, Quantised, RoundingName, TensorLayout,
     };
 
     use super::*;
@@ -312,7 +310,7 @@ mod tests {
     }
 
     fn dense(round: &Round, inputs: &dyn Inputs, survivors: &PartySet) -> Reference {
-        Reference::of(round, inputs, &Sparsifiers::default(), 0, survivors).unwrap()
+        Reference::of(round, inputs, |_, _| Ok(None), 0, survivors).unwrap()
     }
 
     fn reference(spec: JobSpec, vectors: &[Vec<f64>], weights: Vec<u32>) -> Reference {

@@ -3,20 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use blindsum_encode::{Reach, UpdateHistory};
+use blindsum_encode::{Reach, UpdateHistory, Values};
 use blindsum_job::report::{MetricReport, metric_reports};
 use blindsum_math::words::Words;
-use blindsum_protocol::{
-    Fault, FaultKind, JobMemory, MemoryVault, Outcome, PartyId, PartySet, Round, RoundKind,
-};
+use blindsum_protocol::{Fault, FaultKind, Outcome, PartyId, PartySet, Round, RoundKind};
 
 use crate::costs::{costs, servers};
 use crate::drive::{Drive, Finished};
+use crate::memories::Memories;
 use crate::progress::ProgressFn;
 use crate::reference::Reference;
 use crate::report::{PartyClipping, Report, RoundOutcome, RoundReport};
 use crate::scenario::{Event, Script};
-use crate::sparse::Sparsifiers;
 use crate::turn::{PartyEnd, Seat, Setting};
 use crate::workers::Workers;
 use crate::{Cohort, Hooks, Inputs, Scenario, Scratch, SimError};
@@ -150,10 +148,7 @@ impl Simulation {
             inputs: around.inputs,
             seed: scenario.seed,
             round: round.clone(),
-            vaults: around.vaults,
-            sparsifiers: around.sparsifiers,
-            memory: around.memory,
-            liars: around.liars,
+            memories: around.memories,
             found: &found,
         };
         let Environment {
@@ -192,9 +187,9 @@ impl Simulation {
         let (Some(survivors), Some(sum)) = (finished.survivors(), &finished.sum) else {
             return Ok(Checked::default());
         };
-        let (inputs, sparsifiers) = (around.inputs, around.sparsifiers);
-        let seed = self.scenario.seed;
-        let reference = Reference::of(round, inputs, sparsifiers, seed, survivors)?;
+        let (inputs, seed) = (around.inputs, self.scenario.seed);
+        let select = |party, values: Values<'_>| around.memories.select(round, party, values);
+        let reference = Reference::of(round, inputs, select, seed, survivors)?;
         let (spec, encoding) = (round.job().spec(), round.encoding());
         let (least, survivors) = (spec.least_contributors(), survivors.len());
         let mut mean = vec![0.0; spec.dim as usize];
@@ -256,14 +251,7 @@ pub(crate) struct Environment<'a, 'p> {
     pub(crate) hooks: &'a mut dyn Hooks,
     pub(crate) progress: &'a mut ProgressFn<'p>,
     pub(crate) workers: &'a Workers<Scratch>,
-    /// What parties keep of the job, by rank.
-    pub(crate) vaults: &'a [Arc<MemoryVault>],
-    /// What they keep of updates that they did not send.
-    pub(crate) sparsifiers: &'a Sparsifiers,
-    /// What the servers beside the coordinator keep of the job.
-    pub(crate) memory: &'a Arc<JobMemory>,
-    /// What makes parties lie.
-    pub(crate) liars: &'a BTreeMap<PartyId, Arc<JobMemory>>,
+    pub(crate) memories: Memories<'a>,
 }
 
 fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport, RoundResult) {

@@ -197,7 +197,7 @@ impl<'a> Drive<'a> {
             let setup = FollowerSetup {
                 round: round.clone(),
                 role,
-                memory: self.setting.memory.clone(),
+                memory: self.setting.memories.servers.clone(),
                 identity: self.setting.cohort.key_service().cloned(),
                 now: 0,
             };
