@@ -35,7 +35,7 @@ LARGE = {
         "limits::Limits": (17, 40),
     },
     "sim": {
-        "drive::Drive": (25, 40),
+        "drive::Drive": (24, 40),
         "report::RoundReport": (21, 40),
     },
 }

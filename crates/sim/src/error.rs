@@ -2,6 +2,7 @@
 
 use blindsum_crypto::CryptoError;
 use blindsum_crypto::roster::RosterError;
+use blindsum_encode::EncodeError;
 use blindsum_protocol::{Fault, FaultKind, PartyId, Seat, SpecError};
 
 /// Why a simulation cannot be run, or which law the machines broke that they must keep.
@@ -89,6 +90,15 @@ impl SimError {
         SimError::Scenario {
             field,
             rule: rule.into(),
+        }
+    }
+
+    /// An encoding refuses the values of a party.
+    pub(crate) fn values(party: PartyId, error: &EncodeError) -> Self {
+        SimError::Inputs {
+            party,
+            field: "values",
+            rule: error.to_string(),
         }
     }
 }

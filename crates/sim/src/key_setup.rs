@@ -20,7 +20,9 @@ impl Simulation {
         around: &mut Environment<'_, '_>,
     ) -> Result<Option<KeySetupReport>, SimError> {
         let number = self.scenario().first_round + u64::from(index);
-        if !self.scenario().job.hides_sum() || self.all_hold_a_key(around.vaults, number)? {
+        if !self.scenario().job.hides_sum()
+            || self.all_hold_a_key(around.memories.vaults, number)?
+        {
             return Ok(None);
         }
         let before = number.checked_sub(1).ok_or_else(|| {

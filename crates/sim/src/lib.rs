@@ -23,6 +23,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod agenda;
 mod clock;
 mod cohort;
 mod costs;
@@ -34,10 +35,10 @@ mod hooks;
 mod inputs;
 mod key_setup;
 mod liars;
+mod memories;
 mod metrics;
 mod network;
 mod progress;
-mod queue;
 mod reference;
 mod reform;
 mod relay;
@@ -50,6 +51,8 @@ mod sparse;
 mod state;
 mod training;
 mod turn;
+mod weighted;
+mod words;
 mod workers;
 mod world;
 

@@ -3,12 +3,10 @@
 use rand_core::Rng;
 
 use crate::SimError;
+use crate::agenda::Time;
 use crate::seeds::unit;
 
-/// Virtual time since the start of the round, in nanoseconds.
-pub(crate) type Time = u64;
-
-/// Seconds as virtual time; what is negative or no number counts as 0.
+/// Seconds as virtual time of a round, which is counted in nanoseconds; what is negative or no number counts as 0.
 pub(crate) fn time(seconds: f64) -> Time {
     (seconds * 1e9) as Time
 }

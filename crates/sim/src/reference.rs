@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{EncodeReport, Encoder, Integers, Values};
+use blindsum_encode::{
+    Divisor, EncodeError, EncodeReport, Encoder, MetricLevels, Selection, Values,
+};
 use blindsum_job::report::MetricReport;
 use blindsum_math::words::{TileMut, Words};
-use blindsum_protocol::{InTheClear, Job, PartySet, Round};
+use blindsum_protocol::{InTheClear, Job, PartyId, PartySet, Round};
 
 use crate::inputs::rounding_seed;
 use crate::metrics::MetricTotals;
 use crate::report::PartyClipping;
+use crate::weighted::{Weighted, each_clipped};
+use crate::words::words_of;
 use crate::{Inputs, Scratch, SimError};
 
 /// Lanes that are encoded at a time.
@@ -21,10 +25,12 @@ const TILE: usize = 4096;
 pub(crate) struct Reference {
     /// Sum of the words, modulo 2^64; the width of a job is so large that it does not wrap.
     sum: Vec<u64>,
+    /// How many sent each word; none where rounds are dense, and all send all.
+    senders: Option<Senders>,
     weighted: Weighted,
     /// What clipping cut off, times the weights; none where it cut off nothing.
     cut: Option<Vec<f64>>,
-    /// Whose vectors it changed.
+    /// Whose vectors it changed; in a sparse round, before what was left of earlier ones was added.
     pub(crate) clipping: Vec<PartyClipping>,
     total_weight: u64,
     metrics: MetricTotals,
@@ -32,30 +38,33 @@ pub(crate) struct Reference {
     by_rule: Option<InTheClear>,
 }
 
-/// Sum of the vectors times their weights.
-#[derive(Debug, PartialEq)]
-enum Weighted {
-    /// Of real vectors, clipped.
-    Reals(Vec<f64>),
-    Integers(Vec<u128>),
+/// How many parties sent each word of a sparse round.
+struct Senders {
+    counts: Vec<u32>,
+    /// As many must have sent a word for it to be opened.
+    least: u32,
+    divisor: Divisor,
 }
 
 impl Reference {
-    /// Adds up the vectors of the survivors of a round.
+    /// Adds up what the survivors of a round sent; `select` gives what a party sends of a vector in a sparse round.
     pub(crate) fn of(
         round: &Round,
         inputs: &dyn Inputs,
+        select: impl Fn(PartyId, Values<'_>) -> Result<Option<Selection>, EncodeError>,
         seed: u64,
         survivors: &PartySet,
     ) -> Result<Self, SimError> {
         let (job, number) = (round.job(), round.number());
-        let dim = job.spec().dim as usize;
+        let spec = job.spec();
         let mut reference = Self {
             sum: vec![0; job.lanes()],
-            weighted: match job.spec().encoding.integer_bits() {
-                Some(_) => Weighted::Integers(vec![0; dim]),
-                None => Weighted::Reals(vec![0.0; dim]),
-            },
+            senders: job.density().map(|_| Senders {
+                counts: vec![0; job.lanes()],
+                least: spec.least_contributors(),
+                divisor: spec.divisor(survivors.len()),
+            }),
+            weighted: Weighted::nothing(spec),
             cut: None,
             clipping: Vec::new(),
             total_weight: 0,
@@ -65,79 +74,96 @@ impl Reference {
         let (mut scratch, mut tile) = (Scratch::default(), Tile::of(job));
         let mut encoded = (!round.is_sum()).then(Vec::new);
         for party in survivors.iter() {
+            let refused = |error: EncodeError| SimError::values(party, &error);
             let values = inputs.values(number, party, &mut scratch);
             let weight = inputs.weight(number, party);
             let seed = MaskSeed::from(Secret::from(rounding_seed(seed, number, party)));
-            let mut words = encoded.is_some().then(|| job.zeros());
             let metrics = inputs.metrics(number, party, job);
             let totals = MetricTotals::of(job, &metrics, weight.into());
             reference.metrics.add(&totals);
-            let report = reference
-                .add(
-                    round,
-                    (values, weight, &metrics),
-                    seed,
-                    (&mut tile, words.as_mut()),
-                )
-                .map_err(|rule| SimError::Inputs {
-                    party,
-                    field: "values",
-                    rule,
-                })?;
-            if let (Some(encoded), Some(words)) = (&mut encoded, words) {
-                encoded.push((party, words));
-            }
+            let levels = round.encoding().metric_levels(&metrics).map_err(refused)?;
+            let selection = select(party, values).map_err(refused)?;
+            let report = match &selection {
+                Some(selection) => reference.add_selected(selection, &levels, seed),
+                None => {
+                    let vector = Encoder::new(round.encoding(), values, weight, seed);
+                    let vector = vector.map_err(refused)?.with_metrics(&levels);
+                    if let Some(encoded) = &mut encoded {
+                        let mut words = job.zeros();
+                        let whole = vector.encode_tile(0, words.tile_mut(0..vector.lanes()));
+                        whole.map_err(refused)?;
+                        encoded.push((party, words));
+                    }
+                    reference.add(round, (values, weight, &vector), &mut tile)
+                }
+            };
+            let report = report.map_err(refused)?;
+            reference.total_weight += u64::from(weight);
             reference.clipping.extend(PartyClipping::of(party, &report));
         }
         reference.by_rule = encoded.and_then(|encoded| round.in_the_clear(&encoded));
         Ok(reference)
     }
 
+    /// Adds a whole vector.
     fn add(
         &mut self,
         round: &Round,
-        (values, weight, metrics): (Values<'_>, u32, &[Option<f64>]),
-        seed: MaskSeed,
-        (tile, mut words): (&mut Tile, Option<&mut Words>),
-    ) -> Result<EncodeReport, String> {
-        let encoder =
-            Encoder::new(round.encoding(), values, weight, seed).map_err(|e| e.to_string())?;
-        let levels = round.encoding().metric_levels(metrics);
-        let encoder = encoder.with_metrics(&levels.map_err(|e| e.to_string())?);
+        (values, weight, encoder): (Values<'_>, u32, &Encoder<'_>),
+        tile: &mut Tile,
+    ) -> Result<EncodeReport, EncodeError> {
         let report = encoder.report();
-        if !report.is_whole() && self.cut.is_none() {
-            self.cut = Some(vec![0.0; values.len()]);
-        }
-        let cut = self.cut.as_mut().filter(|_| !report.is_whole());
         for (first, sums) in (0..).step_by(TILE).zip(self.sum.chunks_mut(TILE)) {
-            encoder
-                .encode_tile(first, tile.lanes(sums.len()))
-                .map_err(|e| e.to_string())?;
+            encoder.encode_tile(first, tile.lanes(sums.len()))?;
             tile.add_to(sums);
-            if let Some(words) = &mut words {
-                let lanes = words.tile_mut(first..first + sums.len());
-                encoder
-                    .encode_tile(first, lanes)
-                    .map_err(|e| e.to_string())?;
-            }
         }
-        match (values, &mut self.weighted) {
-            (Values::F32(values), Weighted::Reals(sums)) => {
-                add_clipped(round, values, weight, sums, cut)
-            }
-            (Values::F64(values), Weighted::Reals(sums)) => {
-                add_clipped(round, values, weight, sums, cut)
-            }
-            (Values::Integers(values), Weighted::Integers(sums)) => add(values, weight, sums),
-            _ => unreachable!("the encoder refused the other kind of numbers"),
-        }
-        self.total_weight += u64::from(weight);
+        let cut = match report.is_whole() {
+            true => None,
+            false => Some(self.cut.get_or_insert_with(|| vec![0.0; values.len()])),
+        };
+        self.weighted.add(round.encoding(), values, weight, cut);
         Ok(report)
     }
 
+    /// Adds what was selected of a vector.
+    fn add_selected(
+        &mut self,
+        selection: &Selection,
+        levels: &MetricLevels,
+        seed: MaskSeed,
+    ) -> Result<EncodeReport, EncodeError> {
+        let encoder = selection.encoder(seed)?.with_metrics(levels);
+        let words = words_of(selection.encoding(), &encoder)?;
+        for (&place, word) in selection.places().iter().zip(words) {
+            self.sum[place as usize] += word;
+            if let Some(senders) = &mut self.senders {
+                senders.counts[place as usize] += 1;
+            }
+        }
+        if let Weighted::Reals(sums) = &mut self.weighted {
+            each_clipped(
+                selection.encoding(),
+                selection.values(),
+                |at, _, clipped| {
+                    sums[selection.indices()[at] as usize] += clipped;
+                },
+            );
+        }
+        Ok(selection.report())
+    }
+
     /// What is told of the metrics.
-    pub(crate) fn metrics(&self, round: &Round) -> BTreeMap<String, MetricReport> {
-        self.metrics.told(round.job(), self.total_weight)
+    pub(crate) fn metrics(
+        &self,
+        round: &Round,
+        survivors: usize,
+    ) -> BTreeMap<String, MetricReport> {
+        let least = round.job().spec().least_contributors() as usize;
+        let metrics = match survivors < least {
+            true => &self.metrics.closed(),
+            false => &self.metrics,
+        };
+        metrics.told(round.job(), self.total_weight)
     }
 
     /// By how much a result of servers that compute may be off; none where it is a sum, which is exact.
@@ -145,60 +171,72 @@ impl Reference {
         self.by_rule.as_ref().map(|it| it.error)
     }
 
-    /// Whether these words, with this mean, are the result.
-    pub(crate) fn allows(&self, sum: &Words, mean: &[f64]) -> bool {
+    /// Whether these words, with this mean and these numbers of senders, are the result.
+    pub(crate) fn allows(&self, sum: &Words, mean: &[f64], senders: Option<&[u32]>) -> bool {
         match &self.by_rule {
-            None => self.equals(sum),
+            None => self.equals(sum, senders),
             Some(it) => self.max_abs_error(mean) <= it.error,
         }
     }
 
-    /// Whether these words are the sum.
-    pub(crate) fn equals(&self, sum: &Words) -> bool {
+    /// Whether these are the sum and the numbers of senders, with the words 0 that stay closed.
+    pub(crate) fn equals(&self, sum: &Words, senders: Option<&[u32]>) -> bool {
         let mask = sum.width().mask();
-        sum.len() == self.sum.len()
-            && sum
-                .iter()
-                .zip(&self.sum)
-                .all(|(word, expected)| word == expected & mask)
+        let expected = (0..)
+            .zip(&self.sum)
+            .map(|(place, word)| match &self.senders {
+                Some(it) if it.divisor(place).is_none() => 0,
+                _ => word & mask,
+            });
+        sum.iter().eq(expected) && senders == self.senders.as_ref().map(|it| &it.counts[..])
     }
 
-    /// Largest difference between `mean` and the weighted mean of the vectors before they were clipped.
-    pub(crate) fn max_abs_error_unclipped(&self, mean: &[f64]) -> f64 {
+    /// Largest difference between `mean` and the weighted mean of the vectors before they were clipped; none in sparse rounds.
+    pub(crate) fn max_abs_error_unclipped(&self, mean: &[f64]) -> Option<f64> {
+        if self.senders.is_some() {
+            return None;
+        }
         let (Weighted::Reals(sums), Some(cut), None) = (&self.weighted, &self.cut, &self.by_rule)
         else {
-            return self.max_abs_error(mean);
+            return Some(self.max_abs_error(mean));
         };
-        let total_weight = self.total_weight as f64;
         let meant = sums.iter().zip(cut).map(|(sum, cut)| sum + cut);
-        meant
-            .zip(mean)
-            .map(|(sum, mean)| (sum / total_weight - mean).abs())
-            .fold(0.0, f64::max)
+        Some(self.largest_error(meant, mean))
     }
 
-    /// Largest difference between `mean` and the weighted mean of the clipped vectors; or, where the job has a rule that is
-    /// no sum, what the rule makes of them as they were encoded.
+    /// Largest difference between `mean` and the weighted mean of the clipped vectors, at all coordinates that were opened; or,
+    /// where the job has a rule that is no sum, what the rule makes of them as they were encoded.
     pub(crate) fn max_abs_error(&self, mean: &[f64]) -> f64 {
-        let largest = |errors: &mut dyn Iterator<Item = f64>| errors.fold(0.0, f64::max);
         if let Some(expected) = &self.by_rule {
             let pairs = mean.iter().zip(&expected.mean);
-            return largest(&mut pairs.map(|(mean, expected)| (mean - expected).abs()));
+            return pairs.fold(0.0, |most, (mean, expected)| {
+                most.max((mean - expected).abs())
+            });
         }
-        let total_weight = self.total_weight as f64;
         match &self.weighted {
-            Weighted::Reals(sums) => largest(
-                &mut sums
-                    .iter()
-                    .zip(mean)
-                    .map(|(sum, mean)| (sum / total_weight - mean).abs()),
-            ),
-            Weighted::Integers(sums) => largest(&mut sums.iter().zip(mean).map(|(sum, mean)| {
+            Weighted::Reals(sums) => self.largest_error(sums.iter().copied(), mean),
+            Weighted::Integers(sums) => {
                 let weights = u128::from(self.total_weight);
-                let (whole, rest) = (sum / weights, sum % weights);
-                (mean - whole as f64 - rest as f64 / total_weight).abs()
-            })),
+                let error = |(sum, mean): (&u128, &f64)| {
+                    let (whole, rest) = (sum / weights, sum % weights);
+                    (mean - whole as f64 - rest as f64 / self.total_weight as f64).abs()
+                };
+                sums.iter().zip(mean).map(error).fold(0.0, f64::max)
+            }
         }
+    }
+
+    fn largest_error(&self, sums: impl Iterator<Item = f64>, mean: &[f64]) -> f64 {
+        let total_weight = self.total_weight as f64;
+        let pairs = sums.zip(mean).enumerate();
+        let errors = pairs.filter_map(|(d, (sum, mean))| {
+            let divisor = match &self.senders {
+                None => total_weight,
+                Some(senders) => senders.divisor(d)?,
+            };
+            Some((sum / divisor - mean).abs())
+        });
+        errors.fold(0.0, f64::max)
     }
 
     /// Whether these are the sums of the integers.
@@ -207,56 +245,14 @@ impl Reference {
     }
 }
 
-/// Adds integers times their weight.
-fn add(values: Integers<'_>, weight: u32, sums: &mut [u128]) {
-    let weight = u128::from(weight);
-    match values {
-        Integers::U32(values) => sums
-            .iter_mut()
-            .zip(values)
-            .for_each(|(sum, value)| *sum += u128::from(*value) * weight),
-        Integers::U64(values) => sums
-            .iter_mut()
-            .zip(values)
-            .for_each(|(sum, value)| *sum += u128::from(*value) * weight),
-    }
-}
-
-/// Adds a vector, clipped as the round says, times its weight; to `cut` what clipping takes off it.
-fn add_clipped<R: Copy + Into<f64>>(
-    round: &Round,
-    values: &[R],
-    weight: u32,
-    weighted: &mut [f64],
-    cut: Option<&mut Vec<f64>>,
-) {
-    let weight = f64::from(weight);
-    each_clipped(round, values, |d, _, clipped| {
-        weighted[d] += clipped * weight
-    });
-    if let Some(cut) = cut {
-        each_clipped(round, values, |d, value, clipped| {
-            cut[d] += (value - clipped) * weight;
-        });
-    }
-}
-
-/// Calls `visit` with the place of every coordinate, its value, and the value clipped as the round says.
-fn each_clipped<R: Copy + Into<f64>>(
-    round: &Round,
-    values: &[R],
-    mut visit: impl FnMut(usize, f64, f64),
-) {
-    let encoding = round.encoding();
-    let factor = encoding.norm_bound().map_or(1.0, |bound| {
-        let squares = values.iter().map(|value| (*value).into().powi(2));
-        (bound / squares.sum::<f64>().sqrt()).min(1.0)
-    });
-    for (tensor, clip) in encoding.tensors() {
-        for (d, value) in tensor.clone().zip(&values[tensor]) {
-            let value = (*value).into();
-            visit(d, value, (value * factor).clamp(-clip, clip));
-        }
+impl Senders {
+    /// What the sum at this place is divided by; none where it stays closed.
+    fn divisor(&self, place: usize) -> Option<f64> {
+        let count = self.counts.get(place).copied().unwrap_or(0);
+        (count >= self.least).then_some(match self.divisor {
+            Divisor::Parties(parties) => parties.into(),
+            Divisor::Senders => count.into(),
+        })
     }
 }
 
@@ -301,8 +297,7 @@ mod tests {
     use std::sync::Arc;
 
     use blindsum_protocol::{
-        Clipping, JobSpec, ModelUpdate, PartyId, ProtocolName, Quantised, RoundingName,
-        TensorLayout,
+        Clipping, JobSpec, ModelUpdate, ProtocolName, Quantised, RoundingName, TensorLayout,
     };
 
     use super::*;
@@ -312,6 +307,10 @@ mod tests {
     fn round(job: Job) -> Round {
         let cohort = Cohort::new(job.spec().parties as usize, 0).unwrap();
         Round::new(Arc::new(job), 1, cohort.roster(1).unwrap(), &[0; 32]).unwrap()
+    }
+
+    fn dense(round: &Round, inputs: &dyn Inputs, survivors: &PartySet) -> Reference {
+        Reference::of(round, inputs, |_, _| Ok(None), 0, survivors).unwrap()
     }
 
     fn reference(spec: JobSpec, vectors: &[Vec<f64>], weights: Vec<u32>) -> Reference {
@@ -324,7 +323,7 @@ mod tests {
         let job = spec.validate().unwrap();
         let inputs = Given::new(vectors.iter().map(Vec::as_slice), weights);
         let everyone = PartySet::of(vectors.len(), (0..job.spec().parties).map(PartyId));
-        Reference::of(&round(job), &inputs, 0, &everyone).unwrap()
+        dense(&round(job), &inputs, &everyone)
     }
 
     #[test]
@@ -430,8 +429,8 @@ mod tests {
         };
         assert_eq!(reference.clipping, [clipping(0), clipping(1)]);
         assert_eq!(reference.max_abs_error(&[0.625, -0.5]), 0.0);
-        assert_eq!(reference.max_abs_error_unclipped(&[0.625, -0.5]), 1.0);
-        assert_eq!(reference.max_abs_error_unclipped(&[0.75, -1.5]), 0.0);
+        assert_eq!(reference.max_abs_error_unclipped(&[0.625, -0.5]), Some(1.0));
+        assert_eq!(reference.max_abs_error_unclipped(&[0.75, -1.5]), Some(0.0));
     }
 
     #[test]
@@ -451,7 +450,7 @@ mod tests {
         let (a, b) = ([u64::MAX, 0], [1, 7]);
         let inputs = Given::new([&a[..], &b[..]], vec![3, 1]);
         let everyone = PartySet::of(2, (0..2).map(PartyId));
-        let reference = Reference::of(&round(job), &inputs, 0, &everyone).unwrap();
+        let reference = dense(&round(job), &inputs, &everyone);
         let low = 0xffff_ffff;
         assert_eq!(reference.sum, [3 * low + 1, 7, 3 * low, 0, 4]);
         let first = 3 * u128::from(u64::MAX) + 1;
@@ -479,10 +478,10 @@ mod tests {
             TileMut::W64(lanes) => lanes.copy_from_slice(&reference.sum),
         };
         fill(&mut sum);
-        assert!(reference.equals(&sum));
+        assert!(reference.equals(&sum, None));
         if let TileMut::W32(lanes) = sum.tile_mut(8..9) {
             lanes[0] ^= 1;
         }
-        assert!(!reference.equals(&sum));
+        assert!(!reference.equals(&sum, None));
     }
 }

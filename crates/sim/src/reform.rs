@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use blindsum_encode::Values;
-use blindsum_protocol::{Culprit, Fault, Job, MemoryVault, PartyId, PartySet, RoundKind};
+use blindsum_protocol::{Culprit, Fault, Job, PartyId, PartySet, RoundKind};
 
+use crate::memories::Memories;
 use crate::report::RoundReport;
 use crate::scenario::Script;
 use crate::simulation::{Bound, Environment, RoundResult};
@@ -36,21 +37,20 @@ impl Simulation {
             let number = bound.number + u64::from(attempts);
             let round = some.bind(number, bound.model, bound.history)?;
             attempts += 1;
+            let memories = Memories {
+                ranks: &ranks,
+                ..around.memories
+            };
             let kept = Kept {
                 inputs: around.inputs,
-                ranks: &ranks,
+                memories,
             };
-            let vault = |rank: &usize| around.vaults.get(*rank).cloned().unwrap_or_default();
-            let vaults: Vec<Arc<MemoryVault>> = ranks.iter().map(vault).collect();
             let mut of_some = Environment {
                 inputs: &kept,
                 hooks: &mut *around.hooks,
                 progress: &mut *around.progress,
                 workers: around.workers,
-                vaults: &vaults,
-                sparsifiers: around.sparsifiers,
-                memory: around.memory,
-                liars: around.liars,
+                memories,
             };
             let (mut report, result) = some.round(script.clone(), round, &mut of_some)?;
             seconds += report.virtual_seconds;
@@ -152,13 +152,12 @@ impl Script {
 /// The vectors of some of the parties.
 struct Kept<'a> {
     inputs: &'a dyn Inputs,
-    ranks: &'a [usize],
+    memories: Memories<'a>,
 }
 
 impl Kept<'_> {
     fn rank(&self, party: PartyId) -> PartyId {
-        let rank = self.ranks.get(party.rank());
-        rank.map_or(party, |rank| PartyId(*rank as u32))
+        self.memories.rank(party).unwrap_or(party)
     }
 }
 

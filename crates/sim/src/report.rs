@@ -8,8 +8,8 @@ use blindsum_job::report::MetricReport;
 use blindsum_protocol::{PartyId, ProtocolName};
 use serde::{Deserialize, Serialize};
 
+use crate::agenda::Time;
 use crate::clock::peak_rss_bytes;
-use crate::network::Time;
 
 /// Name of the row in which parties take the result; no stage of a protocol is called so.
 pub(crate) const RESULT: &str = "result";

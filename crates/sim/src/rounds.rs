@@ -11,6 +11,7 @@ use blindsum_math::words::Words;
 use blindsum_protocol::{Best, JobMemory, MemoryVault, PartyId};
 
 use crate::liars::Equivocator;
+use crate::memories::Memories;
 use crate::progress::Progress;
 use crate::report::{Report, RoundReport};
 use crate::scenario::{Event, Happening, Stage};
@@ -201,6 +202,7 @@ impl Rounds {
         let scenario = self.simulation.scenario();
         inputs.check(&scenario.job, self.simulation.cohort().len())?;
         let index = self.done;
+        let everybody: Vec<usize> = (0..self.simulation.cohort().len()).collect();
         let mut around = Environment {
             inputs,
             hooks: match &mut self.lying_coordinator {
@@ -209,10 +211,13 @@ impl Rounds {
             },
             progress,
             workers: &self.workers,
-            vaults: &self.vaults,
-            sparsifiers: &self.sparsifiers,
-            memory: &self.memory,
-            liars: &self.liars,
+            memories: Memories {
+                ranks: &everybody,
+                vaults: &self.vaults,
+                sparsifiers: &self.sparsifiers,
+                servers: &self.memory,
+                liars: &self.liars,
+            },
         };
         let key_setup = self.simulation.set_up_keys(index, &mut around)?;
         let bound = Bound {

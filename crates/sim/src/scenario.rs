@@ -8,8 +8,9 @@ use std::sync::Arc;
 use blindsum_protocol::{Job, PartyId, Plan, RoundKind, floor_of_fraction};
 use serde::{Deserialize, Serialize};
 
+use crate::agenda::Time;
 use crate::liars::Liars;
-use crate::network::{Network, Time, time};
+use crate::network::{Network, time};
 use crate::seeds::{choose, stream};
 use crate::{SimError, report};
 

@@ -3,20 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use blindsum_encode::{Reach, UpdateHistory};
+use blindsum_encode::{Reach, UpdateHistory, Values};
 use blindsum_job::report::{MetricReport, metric_reports};
 use blindsum_math::words::Words;
-use blindsum_protocol::{
-    Fault, FaultKind, JobMemory, MemoryVault, Outcome, PartyId, PartySet, Round, RoundKind,
-};
+use blindsum_protocol::{Fault, FaultKind, Outcome, PartyId, PartySet, Round, RoundKind};
 
 use crate::costs::{costs, servers};
 use crate::drive::{Drive, Finished};
+use crate::memories::Memories;
 use crate::progress::ProgressFn;
 use crate::reference::Reference;
 use crate::report::{PartyClipping, Report, RoundOutcome, RoundReport};
 use crate::scenario::{Event, Script};
-use crate::sparse::{SparseReference, Sparsifiers};
 use crate::turn::{PartyEnd, Seat, Setting};
 use crate::workers::Workers;
 use crate::{Cohort, Hooks, Inputs, Scenario, Scratch, SimError};
@@ -132,17 +130,7 @@ impl Simulation {
         around: &mut Environment<'_, '_>,
     ) -> Result<(RoundReport, RoundResult), SimError> {
         let finished = self.drive(script, round.clone(), around)?;
-        let checked = match (&finished.outcome, &finished.sum, &finished.contributors) {
-            (Ok(outcome), Some(sum), None) => {
-                let (set, seats) = (&outcome.survivors, &finished.seats);
-                self.check(&round, around.inputs, sum, set, seats)?
-            }
-            (Ok(outcome), Some(sum), Some(contributors)) => {
-                let (set, seats) = (&outcome.survivors, &finished.seats);
-                self.check_sparse(&round, around, (sum, contributors), set, seats)?
-            }
-            _ => Checked::default(),
-        };
+        let checked = self.check(&round, around, &finished)?;
         Ok(conclude(&round, finished, checked))
     }
 
@@ -160,10 +148,7 @@ impl Simulation {
             inputs: around.inputs,
             seed: scenario.seed,
             round: round.clone(),
-            vaults: around.vaults,
-            sparsifiers: around.sparsifiers,
-            memory: around.memory,
-            liars: around.liars,
+            memories: around.memories,
             found: &found,
         };
         let Environment {
@@ -192,37 +177,52 @@ impl Simulation {
         Ok(finished)
     }
 
-    /// Compares the outcome with the sum in the clear.
+    /// Compares the outcome, where there is a sum, with the sum in the clear.
     fn check(
         &self,
         round: &Round,
-        inputs: &dyn Inputs,
-        sum: &Words,
-        survivors: &PartySet,
-        seats: &[Seat],
+        around: &Environment<'_, '_>,
+        finished: &Finished,
     ) -> Result<Checked, SimError> {
-        let reference = Reference::of(round, inputs, self.scenario.seed, survivors)?;
-        let spec = round.job().spec();
+        let (Some(survivors), Some(sum)) = (finished.survivors(), &finished.sum) else {
+            return Ok(Checked::default());
+        };
+        let (inputs, seed) = (around.inputs, self.scenario.seed);
+        let select = |party, values: Values<'_>| around.memories.select(round, party, values);
+        let reference = Reference::of(round, inputs, select, seed, survivors)?;
+        let (spec, encoding) = (round.job().spec(), round.encoding());
+        let (least, survivors) = (spec.least_contributors(), survivors.len());
         let mut mean = vec![0.0; spec.dim as usize];
-        let (encoding, survivors) = (round.encoding(), survivors.len());
-        let total_weight = round.decode_mean(sum, survivors, &mut mean).ok();
-        let decoded = total_weight.is_some();
+        let senders = finished.contributors.as_deref();
+        let is_open = |word: usize| senders.is_none_or(|it| it.get(word) >= Some(&least));
+        let (decoded, total_weight) = match senders {
+            None => {
+                let total_weight = round.decode_mean(sum, survivors, &mut mean).ok();
+                (total_weight.is_some(), total_weight)
+            }
+            Some(senders) => {
+                let of = (least, spec.divisor(survivors));
+                let decoded = encoding.decode_sparse_mean(sum, senders, of, &mut mean);
+                (decoded.is_ok(), None)
+            }
+        };
         let sums = spec.encoding.integer_bits().map(|_| {
             let mut sums = vec![0; mean.len()];
             let decoded = encoding.decode_sums(sum, survivors, &mut sums);
             decoded.map(|_| sums).unwrap_or_default()
         });
-        let metrics = named(round, sum, survivors, |_| true);
+        // There are none where no honest parties have such a sum.
+        let metrics = metric_reports(round, sum, survivors, is_open).ok();
         let exact = decoded
-            && metrics.as_ref() == Some(&reference.metrics(round))
-            && all_agree(seats)
-            && reference.allows(sum, &mean)
+            && metrics.as_ref() == Some(&reference.metrics(round, survivors))
+            && all_agree(&finished.seats)
+            && reference.allows(sum, &mean, senders)
             && sums.as_ref().is_none_or(|sums| reference.has_sums(sums));
         Ok(Checked {
             exact,
             error_bound: reference.error_bound(),
             max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
-            max_abs_error_unclipped: decoded.then(|| reference.max_abs_error_unclipped(&mean)),
+            max_abs_error_unclipped: reference.max_abs_error_unclipped(&mean).filter(|_| decoded),
             clipping: reference.clipping,
             total_weight,
             metrics: metrics.unwrap_or_default(),
@@ -230,58 +230,6 @@ impl Simulation {
             sums: sums.filter(|_| decoded),
         })
     }
-}
-
-impl Simulation {
-    /// Compares the outcome of a sparse round, words and contributors, with the sum in the clear.
-    fn check_sparse(
-        &self,
-        round: &Round,
-        around: &Environment<'_, '_>,
-        (sum, contributors): (&Words, &[u32]),
-        survivors: &PartySet,
-        seats: &[Seat],
-    ) -> Result<Checked, SimError> {
-        let Environment {
-            inputs,
-            sparsifiers,
-            ..
-        } = around;
-        let seed = self.scenario.seed;
-        let reference = SparseReference::of(round, *inputs, sparsifiers, seed, survivors)?;
-        let spec = round.job().spec();
-        let (least, divisor) = (spec.least_contributors(), spec.divisor(survivors.len()));
-        let mut mean = vec![0.0; round.job().spec().dim as usize];
-        let decoded = round
-            .encoding()
-            .decode_sparse_mean(sum, contributors, (least, divisor), &mut mean)
-            .is_ok();
-        let is_open = |word: usize| contributors.get(word).is_some_and(|count| *count >= least);
-        let metrics = named(round, sum, survivors.len(), is_open);
-        let has_metrics = metrics.as_ref() == Some(&reference.metrics(round, survivors.len()));
-        let equals = has_metrics && reference.equals(sum, contributors);
-        Ok(Checked {
-            exact: decoded && all_agree(seats) && equals,
-            error_bound: None,
-            max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
-            max_abs_error_unclipped: None,
-            total_weight: None,
-            metrics: metrics.unwrap_or_default(),
-            clipping: reference.clipping,
-            mean: decoded.then_some(mean),
-            sums: None,
-        })
-    }
-}
-
-/// The metrics in a sum; none where no honest parties have such a sum.
-fn named(
-    round: &Round,
-    sum: &Words,
-    survivors: usize,
-    is_open: impl Fn(usize) -> bool,
-) -> Option<BTreeMap<String, MetricReport>> {
-    metric_reports(round, sum, survivors, is_open).ok()
 }
 
 /// Whether all parties that took a result took the same.
@@ -303,14 +251,7 @@ pub(crate) struct Environment<'a, 'p> {
     pub(crate) hooks: &'a mut dyn Hooks,
     pub(crate) progress: &'a mut ProgressFn<'p>,
     pub(crate) workers: &'a Workers<Scratch>,
-    /// What parties keep of the job, by rank.
-    pub(crate) vaults: &'a [Arc<MemoryVault>],
-    /// What they keep of updates that they did not send.
-    pub(crate) sparsifiers: &'a Sparsifiers,
-    /// What the servers beside the coordinator keep of the job.
-    pub(crate) memory: &'a Arc<JobMemory>,
-    /// What makes parties lie.
-    pub(crate) liars: &'a BTreeMap<PartyId, Arc<JobMemory>>,
+    pub(crate) memories: Memories<'a>,
 }
 
 fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport, RoundResult) {
@@ -358,7 +299,6 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
     (report, result)
 }
 
-/// Adds to what is known about updates how far those of a round went.
 /// How far the updates of a round with a sum went, tensor by tensor, where the job's bounds follow from that.
 pub(crate) fn reached(round: &Round, result: &RoundResult) -> Result<Vec<Reach>, SimError> {
     let Some(sum) = &result.sum else {

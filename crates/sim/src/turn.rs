@@ -1,6 +1,5 @@
 //! One party's turn: it takes a message of the server and answers, and the cost of that is measured.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,17 +9,17 @@ use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{EncodeError, Encoder};
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Fault, Input, JobMemory, MemoryVault, Message,
-    Outcome, PartyId, Round, RoundSum, ServerRole, SparseInput, Step,
+    Answer, AnySurvivors, Client, ClientSetup, Fault, Input, Message, Outcome, PartyId, Round,
+    RoundSum, ServerRole, SparseInput, Step,
 };
 use rand_chacha::ChaCha20Rng;
 
 use crate::clock::Clock;
 use crate::inputs::rounding_seed;
+use crate::memories::Memories;
 use crate::relay::Parcel;
 use crate::report::Cost;
 use crate::seeds::{seed_bytes, stream};
-use crate::sparse::Sparsifiers;
 use crate::{Cohort, Inputs, Scratch, SimError};
 
 /// What every turn of a round needs.
@@ -29,14 +28,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) inputs: &'a dyn Inputs,
     pub(crate) seed: u64,
     pub(crate) round: Arc<Round>,
-    /// What parties keep of the job, by rank.
-    pub(crate) vaults: &'a [Arc<MemoryVault>],
-    /// What they keep of updates that they did not send.
-    pub(crate) sparsifiers: &'a Sparsifiers,
-    /// What the servers beside the coordinator keep of the job.
-    pub(crate) memory: &'a Arc<JobMemory>,
-    /// What makes parties lie.
-    pub(crate) liars: &'a BTreeMap<PartyId, Arc<JobMemory>>,
+    pub(crate) memories: Memories<'a>,
     /// The sum of a round whose server does not learn it, as the first party found it.
     pub(crate) found: &'a OnceLock<RoundSum>,
 }
@@ -246,7 +238,7 @@ impl Seat {
         };
         let (answer, work) = Clock::Thread.measure(|| {
             let selection = match values {
-                Some(values) => setting.sparsifiers.select(&believed, party, values)?,
+                Some(values) => setting.memories.select(&believed, party, values)?,
                 None => None,
             };
             let encoding = believed.encoding();
@@ -274,11 +266,7 @@ impl Seat {
             })
         });
         self.charge(turn.leads_to, work);
-        answer.map_err(|error: EncodeError| SimError::Inputs {
-            party,
-            field: "values",
-            rule: error.to_string(),
-        })
+        answer.map_err(|error: EncodeError| SimError::values(party, &error))
     }
 
     fn charge(&mut self, stage: u8, work: Duration) {
@@ -329,9 +317,9 @@ impl Seat {
     }
 
     fn setup(&self, setting: &Setting<'_>) -> Result<ClientSetup, SimError> {
-        let rank = self.party.rank();
-        let identity = setting.cohort.identity(rank);
-        let (Some(identity), Some(vault)) = (identity, setting.vaults.get(rank)) else {
+        let identity = setting.cohort.identity(self.party.rank());
+        let vault = setting.memories.vault(self.party);
+        let (Some(identity), Some(vault)) = (identity, vault) else {
             let rule = format!("{} is not in the cohort", self.party);
             return Err(SimError::scenario("parties", rule));
         };
@@ -341,7 +329,7 @@ impl Seat {
             identity: identity.clone(),
             vault: vault.clone(),
             servers: setting.cohort.servers(),
-            memory: setting.liars.get(&self.party).cloned().unwrap_or_default(),
+            memory: setting.memories.of_liar(self.party),
             prepared: Arc::default(),
             guard: Arc::new(AnySurvivors),
         })

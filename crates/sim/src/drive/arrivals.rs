@@ -4,54 +4,51 @@ use std::collections::BTreeSet;
 
 use blindsum_protocol::Server;
 
-use super::{Content, Drive, Letter};
+use super::{Arrival, Content, Drive, Letter};
 use crate::SimError;
-use crate::network::Time;
-use crate::queue::{Arrival, Entry};
+use crate::agenda::Time;
 
 impl Drive<'_> {
     /// Takes the next answers that reach the server, as long as nothing reaches a client between them.
     /// False if there is none.
     pub(super) fn server_run(&mut self, mut server: Option<&mut Server>) -> Result<bool, SimError> {
-        let mut owed = BTreeSet::new();
-        let mut entries: Vec<(Entry, usize)> = Vec::new();
-        let (letters, ahead) = (&self.letters, self.ahead);
-        let mut wanted = |arrival: &Arrival| match arrival {
-            Arrival::AtServer { letter } if owed.len() < ahead => {
-                if letters
-                    .get(*letter)
-                    .is_some_and(|l| matches!(l.content, Content::Owed(_)))
-                {
-                    owed.insert(*letter);
-                }
-                true
+        let (mut owed, mut comes) = (BTreeSet::new(), 0);
+        for arrival in self.agenda.until(self.deadline) {
+            let Arrival::AtServer { letter } = arrival else {
+                break;
+            };
+            if owed.len() == self.ahead {
+                break;
             }
-            _ => false,
-        };
-        while let Some(entry) = self.queue.pop_if(self.deadline, &mut wanted) {
-            if let Arrival::AtServer { letter } = entry.arrival {
-                entries.push((entry, letter));
+            comes += 1;
+            let content = self.letters.get(*letter).map(|it| &it.content);
+            if matches!(content, Some(Content::Owed(_))) {
+                owed.insert(*letter);
             }
         }
         if server.is_some() {
             let owed: Vec<usize> = owed.into_iter().collect();
             self.make(&owed)?;
         }
-        let happened = !entries.is_empty();
-        for (entry, letter) in entries {
-            match &mut server {
-                Some(_) if self.missing == 0 => self.queue.put_back(entry),
-                Some(server) => self.deliver(server, entry.at, letter)?,
-                None => self.drop_copy(letter),
+        for _ in 0..comes {
+            if server.is_some() && self.missing == 0 {
+                break;
+            }
+            let next = self.agenda.pop_if(self.deadline, |_| true);
+            if let Some((at, Arrival::AtServer { letter })) = next {
+                match &mut server {
+                    Some(server) => self.deliver(server, at, letter)?,
+                    None => self.drop_copy(letter),
+                }
             }
         }
         self.tell()?;
-        Ok(happened)
+        Ok(comes > 0)
     }
 
     /// A copy of a letter reaches the server.
     fn deliver(&mut self, server: &mut Server, at: Time, index: usize) -> Result<(), SimError> {
-        self.now = self.now.max(at);
+        self.agenda.passes(at);
         let Some(Letter {
             from,
             content: Content::Made(messages, parts),

@@ -19,11 +19,8 @@ impl Drive<'_> {
         };
         let bytes: usize = messages.iter().map(|message| message.len()).sum();
         let bytes = letter.attempts * bytes as u64 + letter.giving.bytes(parts);
-        if let Some(cost) = self
-            .seats
-            .get_mut(letter.from.rank())
-            .and_then(|seat| seat.cost(letter.stage))
-        {
+        let (from, stage) = (letter.from, letter.stage);
+        if let Some(cost) = self.cost(from, stage) {
             cost.up += bytes;
         }
     }

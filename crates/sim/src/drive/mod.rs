@@ -18,12 +18,12 @@ use blindsum_protocol::{
 };
 use rand_chacha::ChaCha20Rng;
 
+use crate::agenda::{Agenda, Time};
 use crate::liars::liar_of;
-use crate::network::{Network, Time, time};
+use crate::network::{Network, time};
 use crate::progress::{Progress, ProgressFn, look};
-use crate::queue::{Arrival, Queue};
-use crate::relay::Kept;
-use crate::report::{Excluded, RESULT, ServerCost};
+use crate::relay::{Kept, Parcel};
+use crate::report::{Cost, Excluded, RESULT, ServerCost};
 use crate::scenario::Script;
 use crate::seeds::stream;
 use crate::turn::{Parts, Seat, Setting, Turn};
@@ -34,6 +34,14 @@ use servers::{Giving, Servers};
 
 /// Bytes of vectors that are made ahead of the server at most, where that is more than one per thread.
 const AHEAD: usize = 4 << 20;
+
+/// Something that happens at a moment of virtual time.
+enum Arrival {
+    /// A party's turn: at the start of the round, or when a message of the server reaches it.
+    AtClient { to: PartyId, turn: Turn },
+    /// A copy of an answer reaches the server.
+    AtServer { letter: usize },
+}
 
 /// An answer on its way to the server, with all its copies.
 struct Letter {
@@ -76,10 +84,9 @@ pub(crate) struct Drive<'a> {
     ahead: usize,
     seats: Vec<Seat>,
     letters: Vec<Letter>,
-    queue: Queue,
+    agenda: Agenda<Arrival>,
     network_rng: ChaCha20Rng,
     server_rng: ChaCha20Rng,
-    now: Time,
     deadline: Time,
     stage: u8,
     expected: usize,
@@ -163,10 +170,9 @@ impl<'a> Drive<'a> {
             ahead: (AHEAD / round.job().packed_len().max(1)).clamp(workers.threads(), 4096),
             seats,
             letters: Vec::new(),
-            queue: Queue::default(),
+            agenda: Agenda::default(),
             network_rng: stream("network", &[seed, round.number()]),
             server_rng: stream("server", &[seed, round.number()]),
-            now: 0,
             deadline: 0,
             stage: 0,
             expected: 0,
@@ -191,7 +197,7 @@ impl<'a> Drive<'a> {
             let setup = FollowerSetup {
                 round: round.clone(),
                 role,
-                memory: self.setting.memory.clone(),
+                memory: self.setting.memories.servers.clone(),
                 identity: self.setting.cohort.key_service().cloned(),
                 now: 0,
             };
@@ -202,14 +208,7 @@ impl<'a> Drive<'a> {
             .serve(|_| Server::start(round))
             .map_err(SimError::Round)?;
         for party in self.setting.round.everyone() {
-            self.queue.push(
-                0,
-                Arrival::AtClient {
-                    to: party,
-                    leads_to: 0,
-                    message: None,
-                },
-            );
+            self.turn_comes(0, party, 0, None);
         }
         self.open(Some(&server));
         let aborted = loop {
@@ -265,7 +264,7 @@ impl<'a> Drive<'a> {
             server_work: self.server_work,
             servers,
             refused: self.refused,
-            virtual_time: self.now,
+            virtual_time: self.agenda.time(),
             began: self.began,
             silent: self.silent_parties,
         }
@@ -281,17 +280,42 @@ impl<'a> Drive<'a> {
         result
     }
 
+    /// A party has its turn at this time. Without a message it starts.
+    fn turn_comes(&mut self, at: Time, to: PartyId, leads_to: u8, message: Option<Parcel>) {
+        let turn = Turn {
+            leads_to,
+            message,
+            restarts: self.script.restarts(to, leads_to),
+        };
+        self.agenda.at(at, Arrival::AtClient { to, turn });
+    }
+
+    fn seat(&mut self, party: PartyId) -> Option<&mut Seat> {
+        self.seats.get_mut(party.rank())
+    }
+
+    /// A party vanishes.
+    fn leaves(&mut self, party: PartyId) {
+        self.seat(party).into_iter().for_each(Seat::leave);
+    }
+
+    /// What a party's answer of a stage costs it.
+    fn cost(&mut self, party: PartyId, stage: u8) -> Option<&mut Cost> {
+        self.seat(party)?.cost(stage)
+    }
+
     /// A stage begins; without a server it is the one in which parties take the result.
     fn open(&mut self, server: Option<&Server>) {
         let round = &self.setting.round;
         let step = round.plan().answer(self.stage);
         let seconds = step.map_or(round.job().spec().stage_deadline, |step| step.deadline);
-        self.deadline = self.now + time(seconds);
+        let now = self.agenda.time();
+        self.deadline = now + time(seconds);
         self.missing = server.map_or(0, |server| server.waiting().missing.len());
         self.silent = server.map_or(0, |server| server.waiting().servers.len());
         self.expected = self.missing + self.silent;
-        self.servers.open(self.now);
-        self.began.push(self.now);
+        self.servers.open(now);
+        self.began.push(now);
     }
 
     /// Lets things happen until nobody is missing, or until the deadline where somebody stays away.
@@ -304,7 +328,7 @@ impl<'a> Drive<'a> {
             }
         }
         if self.missing > 0 {
-            self.now = self.deadline;
+            self.agenda.passes(self.deadline);
         }
         Ok(())
     }

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use blindsum_protocol::{Message, PartyId};
 
-use super::{Content, Drive};
+use super::{Arrival, Content, Drive};
 use crate::SimError;
 use crate::progress::look;
-use crate::queue::Arrival;
 use crate::turn::{Parts, PartyEnd, Said, Seat, Turn};
 
 /// Turns of a thread between two looks at whether the run is to stop.
@@ -19,28 +18,15 @@ impl Drive<'_> {
     pub(super) fn client_run(&mut self) -> Result<bool, SimError> {
         let mut reached = BTreeSet::new();
         let mut ready = Vec::new();
-        while let Some(entry) = self.queue.pop_if(self.deadline, |arrival| match arrival {
+        let mut first = |arrival: &Arrival| match arrival {
             Arrival::AtClient { to, .. } => reached.insert(*to),
             Arrival::AtServer { .. } => false,
-        }) {
-            self.now = self.now.max(entry.at);
-            let Arrival::AtClient {
-                to,
-                leads_to,
-                message,
-            } = entry.arrival
-            else {
-                continue;
-            };
-            let restarts = self.script.restarts(to, leads_to);
-            ready.extend(self.reach(
-                to,
-                Turn {
-                    leads_to,
-                    message,
-                    restarts,
-                },
-            )?);
+        };
+        while let Some((at, Arrival::AtClient { to, turn })) =
+            self.agenda.pop_if(self.deadline, &mut first)
+        {
+            self.agenda.passes(at);
+            ready.extend(self.reach(to, turn)?);
         }
         let said = self.take_turns(&ready)?;
         for ((party, turn), said) in ready.iter().zip(said) {
@@ -56,7 +42,7 @@ impl Drive<'_> {
     /// arrives at the server.
     fn reach(&mut self, to: PartyId, turn: Turn) -> Result<Option<(PartyId, Turn)>, SimError> {
         let gone = self.script.is_gone(to, turn.leads_to);
-        let Some(seat) = self.seats.get_mut(to.rank()) else {
+        let Some(seat) = self.seat(to) else {
             return Ok(None);
         };
         if gone || seat.is_gone() {
@@ -66,12 +52,11 @@ impl Drive<'_> {
         if let Some(letter) = seat.owes.take() {
             self.make(&[letter])?;
         }
-        let waits = self.seats.get(to.rank()).is_some_and(Seat::needs_input);
-        if !waits {
+        if !self.seats.get(to.rank()).is_some_and(Seat::needs_input) {
             return Ok(Some((to, turn)));
         }
         let letter = self.post(to, turn.leads_to, Content::Owed(turn));
-        if let Some(seat) = self.seats.get_mut(to.rank()) {
+        if let Some(seat) = self.seat(to) {
             seat.owes = Some(letter);
         }
         Ok(None)
@@ -102,8 +87,7 @@ impl Drive<'_> {
                 letter.content = Content::Made(messages, parts);
             }
             if self.script.uploads(*party, turn.leads_to).is_some() {
-                let seat = self.seats.get_mut(party.rank());
-                seat.into_iter().for_each(Seat::leave);
+                self.leaves(*party);
             }
             self.charge(index);
         }

@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use blindsum_protocol::{Outgoing, PartyId, Seat as Place};
 
-use super::{Content, Drive, Letter};
+use super::{Arrival, Content, Drive, Letter};
 use crate::SimError;
 use crate::network::Transmission;
-use crate::queue::Arrival;
 use crate::relay::Parcel;
-use crate::turn::Seat;
 
 impl Drive<'_> {
     /// Sends an answer; gives the number of the letter.
     pub(super) fn post(&mut self, from: PartyId, stage: u8, content: Content) -> usize {
-        let sent = self.now + self.script.delay(from, stage);
+        let sent = self.agenda.time() + self.script.delay(from, stage);
         let giving = self.give(from, stage, sent);
         let (rng, until) = (&mut self.network_rng, giving.until);
         let transmission = match giving.complete {
@@ -37,7 +35,7 @@ impl Drive<'_> {
             taken: false,
         });
         for at in transmission.arrivals {
-            self.queue.push(at, Arrival::AtServer { letter: index });
+            self.agenda.at(at, Arrival::AtServer { letter: index });
         }
         self.charge(index);
         self.release(index);
@@ -57,10 +55,7 @@ impl Drive<'_> {
                 }
             };
             if self.script.is_gone(to, leads_to) {
-                self.seats
-                    .get_mut(to.rank())
-                    .into_iter()
-                    .for_each(Seat::leave);
+                self.leaves(to);
                 continue;
             }
             let (parcel, stage) = (Parcel::new(outgoing, &kept), leads_to - 1);
@@ -69,27 +64,15 @@ impl Drive<'_> {
             self.check_reply(place, stage, Some(message.len()))?;
             let action = self.hooks.server_says(stage, to, &message);
             for parcel in parcel.apply(action, message) {
-                let transmission =
-                    self.network
-                        .transmit(&mut self.network_rng, self.now, self.deadline);
+                let (rng, now) = (&mut self.network_rng, self.agenda.time());
+                let transmission = self.network.transmit(rng, now, self.deadline);
                 let sent = transmission.attempts * parcel.len() as u64;
-                if let Some(cost) = self
-                    .seats
-                    .get_mut(to.rank())
-                    .and_then(|seat| seat.cost(leads_to))
-                {
+                if let Some(cost) = self.cost(to, leads_to) {
                     cost.down += sent;
                 }
                 self.servers.coordinator.sent += sent;
                 for at in transmission.arrivals {
-                    self.queue.push(
-                        at,
-                        Arrival::AtClient {
-                            to,
-                            leads_to,
-                            message: Some(parcel.clone()),
-                        },
-                    );
+                    self.turn_comes(at, to, leads_to, Some(parcel.clone()));
                 }
             }
         }

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::Drive;
 use crate::SimError;
-use crate::network::Time;
+use crate::agenda::Time;
 use crate::relay::Parcel;
 use crate::report::ServerCost;
 use crate::seeds::stream;
@@ -202,7 +202,7 @@ impl Drive<'_> {
         self.check_reply(to, stage, Some(message.len()))?;
         self.servers.coordinator.sent += message.len() as u64;
         self.servers.cost(role).received += message.len() as u64;
-        let arrives = self.now + self.network.lossless_way(&mut self.servers.rng);
+        let arrives = self.agenda.time() + self.network.lossless_way(&mut self.servers.rng);
         self.servers.now = self.servers.now.max(arrives);
         let Some(follower) = self.servers.followers.get_mut(&role) else {
             return Ok(());
@@ -259,7 +259,7 @@ impl Drive<'_> {
                 self.hand_over(server, from, to, &letter)?;
             }
             if let Some(fault) = self.servers.fault.take() {
-                self.now = self.now.max(self.servers.now);
+                self.agenda.passes(self.servers.now);
                 return Ok(Some(fault));
             }
         }
@@ -275,7 +275,7 @@ impl Drive<'_> {
             }
             self.tell()?;
         }
-        self.now = self.now.max(self.servers.now);
+        self.agenda.passes(self.servers.now);
         Ok(self.servers.fault.take())
     }
 

@@ -13,7 +13,7 @@ use blindsum_protocol::{ServerIndex, ServerRole};
 use bytes::Bytes;
 
 use super::Engine;
-use super::agenda::{Errand, Micros, Who};
+use super::event::{Errand, Micros, Who};
 
 /// What a caller of a party does when it is told something.
 pub(crate) enum Answer {

@@ -6,9 +6,9 @@ use blindsum_job::pb::{self, PartyFrame};
 use blindsum_protocol::ServerIndex;
 
 use super::Engine;
-use super::agenda::{Event, Micros, Who};
 use super::conditions::Conditions;
 use super::driving::Driven;
+use super::event::{Event, Micros, Who};
 
 /// The coordinator.
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ impl Driven for Lead {
             }
             Effect::Refuse(link, refused) => engine.last_word(by, link.0, refused, false),
             Effect::Send(link, say) => {
-                let host = engine.transit.links.host(link.0);
+                let host = engine.transit.host(link.0);
                 let frames = of_coordinator(say).map_err(|error| {
                     let what = format!("what is passed on: {error}");
                     by.fails(engine, what)
@@ -153,18 +153,13 @@ impl Engine {
             format_args!("link {link} is ended by the coordinator: {reason}"),
         );
         self.send_down(by, link, refused.into());
-        let transit = &mut self.transit;
-        let at = transit.links.latest_down(&transit.agenda, link);
-        let ends = |at| Event::Ends {
-            link,
-            at,
-            reason: "the coordinator closed the connection".to_owned(),
-        };
+        let (transit, reason) = (&mut self.transit, "the coordinator closed the connection");
         if let Some(connection) = self.coordinator.links.get(&link) {
-            transit.agenda.at(at, ends(connection.host));
+            transit.close(link, connection.host, reason);
         }
+        let (at, reason) = (Who::Server, reason.to_owned());
         match known {
-            true => transit.agenda.after(0, ends(Who::Server)),
+            true => transit.agenda.after(0, Event::Ends { link, at, reason }),
             false => drop(self.coordinator.links.remove(&link)),
         }
     }
@@ -194,7 +189,7 @@ impl Engine {
     /// Whoever lives at the other end of a whole connection answers what the network asks of it.
     fn signs_of_life(&self) {
         for (link, connection) in &self.coordinator.links {
-            if self.transit.links.is_whole(*link) && self.is_alive(connection.host) {
+            if self.transit.is_whole(*link) && self.is_alive(connection.host) {
                 connection.count.came(1);
             }
         }

@@ -3,8 +3,8 @@
 use blindsum_job::machine::{Machine, Step};
 
 use super::Engine;
-use super::agenda::Who;
 use super::conditions::Conditions;
+use super::event::Who;
 
 /// Whose machine is driven.
 pub(super) trait Driven: Copy {

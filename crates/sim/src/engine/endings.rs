@@ -1,10 +1,11 @@
 //! Machines and connections come to an end.
 
+use blindsum_job::party::LinkId;
 use blindsum_protocol::ServerIndex;
 
 use super::Engine;
-use super::agenda::{Event, Who};
 use super::conditions::Conditions;
+use super::event::Who;
 
 impl Engine {
     /// A party, or another server, ends its connection.
@@ -13,15 +14,23 @@ impl Engine {
             return;
         };
         self.set_link(host, None);
-        // What it said last still goes out.
-        let transit = &mut self.transit;
-        let at = transit.links.latest_up(&transit.agenda, link);
-        let event = Event::Ends {
-            link,
-            at: Who::Server,
-            reason: "closed at the other end".into(),
-        };
-        transit.agenda.at(at, event);
+        self.transit
+            .close(link, Who::Server, "closed at the other end");
+    }
+
+    /// A party, or another server, that thinks that it has this connection makes another one.
+    pub(super) fn reconnect(
+        &mut self,
+        by: &mut impl Conditions,
+        host: Who,
+        on: LinkId,
+        reason: &str,
+    ) {
+        if self.link_of(host) == Some(on.0) {
+            by.event(self, format_args!("{host:?} connects again: {reason}"));
+            self.hang_up(host);
+            self.transit.connect_later(by, host);
+        }
     }
 
     /// A machine ends in the middle of whatever it does, and is started again later.

@@ -7,11 +7,11 @@ use blindsum_job::pb::CoordinatorFrame;
 use blindsum_protocol::ServerIndex;
 
 use super::Engine;
-use super::agenda::{Event, Micros, Who};
 use super::conditions::Conditions;
 use super::coordinator::Lead;
-use super::links::Connection;
+use super::event::{Event, Micros, Who};
 use super::parties::Party;
+use super::transit::Connection;
 
 /// What a connection to the coordinator tells.
 enum News {
@@ -26,7 +26,7 @@ impl Engine {
     /// # Errors
     /// What the conditions do not go on with.
     pub fn step<C: Conditions>(&mut self, by: &mut C) -> Result<bool, C::Broken> {
-        let Some((at, event)) = self.transit.agenda.pop() else {
+        let Some((at, event)) = self.transit.agenda.pop_if(Micros::MAX, |_| true) else {
             return Ok(false);
         };
         self.leases_until(by, at)?;
@@ -38,7 +38,7 @@ impl Engine {
 
     fn happens<C: Conditions>(&mut self, by: &mut C, event: Event) -> Result<(), C::Broken> {
         match event {
-            Event::AtServer { link, frame } => match self.transit.links.is_whole(link) {
+            Event::AtServer { link, frame } => match self.transit.is_whole(link) {
                 true => self.at_coordinator(by, link, frame),
                 false => Ok(()),
             },
@@ -81,7 +81,7 @@ impl Engine {
                 round,
                 letter,
             } => {
-                if !self.transit.lines.arrives(from, to, line) {
+                if !self.transit.arrives(from, to, line) {
                     return Ok(());
                 }
                 match Who::at(to) {
@@ -133,7 +133,7 @@ impl Engine {
         let Some(peer) = peer.cloned() else {
             return Ok(());
         };
-        let link = self.transit.links.make(self.time(), host);
+        let link = self.transit.make_link(host);
         let connection = Connection::of(link, host, peer);
         self.coordinator.links.insert(link, connection);
         self.set_link(host, Some(link));
@@ -176,8 +176,8 @@ impl Engine {
         link: u64,
         frame: CoordinatorFrame,
     ) -> Result<(), C::Broken> {
-        let whole = self.transit.links.is_whole(link);
-        let Some(host) = self.transit.links.host(link).filter(|_| whole) else {
+        let whole = self.transit.is_whole(link);
+        let Some(host) = self.transit.host(link).filter(|_| whole) else {
             return Ok(());
         };
         by.reaches(host, &frame);
@@ -223,7 +223,7 @@ impl Engine {
             Who::Follower(role) => engine.followers.get(&role).is_some_and(|it| it.over),
             _ => false,
         };
-        let Some(number) = self.transit.lines.dialled(from, to) else {
+        let Some(number) = self.transit.dialled(from, to) else {
             return Ok(());
         };
         if is_over(self, from) {
@@ -232,11 +232,10 @@ impl Engine {
         self.line_lost(by, to, from, number)?;
         let both_live = self.is_alive(Who::at(from)) && self.is_alive(Who::at(to));
         let is_over = is_over(self, to);
-        let transit = &mut self.transit;
         match both_live {
-            true => transit.lines.join(&mut transit.agenda, by, from, to),
+            true => self.transit.join(by, from, to),
             false if is_over => {}
-            false => transit.lines.dial_later(&mut transit.agenda, by, from, to),
+            false => self.transit.dial_later(by, from, to),
         }
         Ok(())
     }
@@ -249,8 +248,7 @@ impl Engine {
         to: ServerIndex,
         line: u32,
     ) -> Result<(), C::Broken> {
-        let transit = &mut self.transit;
-        if !transit.lines.lost(&mut transit.agenda, by, (at, to), line) {
+        if !self.transit.loses_line(by, (at, to), line) {
             return Ok(());
         }
         let reason = "the connection broke".to_owned();
@@ -262,7 +260,7 @@ impl Engine {
 
     /// An attempt to upload reaches its server. An earlier one of the party makes room for it.
     fn upload_comes<C: Conditions>(&mut self, by: &mut C, attempt: u64) -> Result<(), C::Broken> {
-        let Some(of) = self.transit.uploads.way(attempt) else {
+        let Some(of) = self.transit.upload_of(attempt) else {
             return Ok(());
         };
         let (number, role) = of;
@@ -272,10 +270,10 @@ impl Engine {
             self.transit.answer_upload(by, attempt, None);
             return Ok(());
         }
-        for earlier in self.transit.uploads.earlier(of) {
+        for earlier in self.transit.earlier_uploads(of) {
             self.upload_gone(by, earlier)?;
         }
-        let content = self.transit.uploads.content(of);
+        let content = self.transit.upload(of);
         let (Some((round, message)), Some(party)) = (content, self.parties.get(number)) else {
             return Ok(());
         };
@@ -295,17 +293,13 @@ impl Engine {
         };
         // Nobody waits longer than a round may take to begin and to collect uploads.
         let most = (self.job.spec().input_deadline * 1e6) as Micros;
-        let transit = &mut self.transit;
-        let waits = (of, round);
-        transit
-            .uploads
-            .wait(&mut transit.agenda, attempt, waits, most);
+        self.transit.hand_upload(attempt, (of, round), most);
         self.hand(by, role, input)
     }
 
     /// Nobody waits any more for what becomes of an upload.
     fn upload_gone<C: Conditions>(&mut self, by: &mut C, attempt: u64) -> Result<(), C::Broken> {
-        let Some(((_, role), _)) = self.transit.uploads.ends(attempt) else {
+        let Some(((_, role), _)) = self.transit.end_upload(attempt) else {
             return Ok(());
         };
         self.transit.answer_upload(by, attempt, None);
@@ -320,17 +314,16 @@ impl Engine {
         attempt: u64,
         what: Option<Uploaded>,
     ) -> Result<(), C::Broken> {
-        let Some(of) = self.transit.uploads.way(attempt) else {
+        let Some(of) = self.transit.upload_of(attempt) else {
             return Ok(());
         };
         let Some(what) = what else {
             let pause = by.pause();
-            let transit = &mut self.transit;
-            transit.uploads.again(&mut transit.agenda, by, of, pause);
+            self.transit.upload_after(by, of, pause);
             return Ok(());
         };
         let (number, role) = of;
-        let Some(round) = self.transit.uploads.given(of) else {
+        let Some(round) = self.transit.uploaded(of) else {
             return Ok(());
         };
         let input = match what {

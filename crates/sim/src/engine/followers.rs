@@ -5,9 +5,9 @@ use blindsum_job::frames::of_party;
 use blindsum_protocol::ServerRole;
 
 use super::Engine;
-use super::agenda::Who;
 use super::conditions::Conditions;
 use super::driving::Driven;
+use super::event::Who;
 
 impl Driven for ServerRole {
     type Input = Input;
@@ -28,10 +28,9 @@ impl Driven for ServerRole {
             return Ok(false);
         };
         server.begins(machine);
-        let transit = &mut engine.transit;
-        transit.connect_later(by, self.who());
+        engine.transit.connect_later(by, self.who());
         if let Some(place) = self.place() {
-            transit.lines.dial_from(&mut transit.agenda, by, place);
+            engine.transit.dial_from(by, place);
         }
         Ok(true)
     }
@@ -42,17 +41,15 @@ impl Driven for ServerRole {
         by: &mut C,
         effect: Effect,
     ) -> Result<(), C::Broken> {
-        let link = engine.link_of(self.who());
         match effect {
             Effect::Send(on, say) => {
                 for frame in of_party(say) {
                     by.follower_says(engine, self, &frame)?;
-                    let link = link.filter(|link| *link == on.0);
-                    engine.transit.send_up(by, link, frame);
+                    engine.send_up(by, self.who(), on, frame);
                 }
             }
             Effect::Uploaded(id, what) => {
-                let Some(((_, role), round)) = engine.transit.uploads.ends(id.0) else {
+                let Some(((_, role), round)) = engine.transit.end_upload(id.0) else {
                     return Ok(());
                 };
                 if what == Uploaded::Taken {
@@ -69,12 +66,7 @@ impl Driven for ServerRole {
                     engine.transit.say(by, way, round, letter);
                 }
             }
-            Effect::Reconnect(on, _) if link != Some(on.0) => {}
-            Effect::Reconnect(_, reason) => {
-                by.event(engine, format_args!("the {self} connects again: {reason}"));
-                engine.hang_up(self.who());
-                engine.transit.connect_later(by, self.who());
-            }
+            Effect::Reconnect(on, reason) => engine.reconnect(by, self.who(), on, &reason),
             Effect::Over(end) => {
                 if let Some(server) = engine.followers.get_mut(&self) {
                     server.machine = None;

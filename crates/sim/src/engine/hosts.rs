@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use blindsum_job::coordinator::{CoordinatorMachine, Peer};
 use blindsum_job::pb::PartyFrame;
 
-use super::links::Connection;
+use super::transit::Connection;
 
 /// A party, or a server that is not the coordinator.
 pub(crate) struct Host<M> {

@@ -2,21 +2,18 @@
 //! and lines that take their time and may break. How long everything takes, what goes wrong and what callers do is the
 //! matter of the [`Conditions`]. The same answers of these lead to the same events in the same order.
 
-mod agenda;
 mod conditions;
 mod coordinator;
 mod driving;
 mod endings;
+mod event;
 mod events;
 mod followers;
 mod hosts;
-mod lines;
-mod links;
 mod parties;
 #[cfg(test)]
 mod tests;
 mod transit;
-mod uploads;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,12 +22,13 @@ use blindsum_job::coordinator::Peer;
 use blindsum_job::follower::ServerMachine;
 use blindsum_job::machine::{Now, Task, Time};
 use blindsum_job::membership::Leases;
-use blindsum_job::party::PartyMachine;
+use blindsum_job::party::{LinkId, PartyMachine};
+use blindsum_job::pb::PartyFrame;
 use blindsum_protocol::{Job, ServerRole};
 
-use agenda::Event;
-pub(crate) use agenda::{Errand, Micros, Who};
 pub(crate) use conditions::{Answer, Conditions};
+use event::Event;
+pub(crate) use event::{Errand, Micros, Who};
 use hosts::{Coordinator, Host};
 use transit::Transit;
 
@@ -114,8 +112,7 @@ impl Engine {
     /// The connections that the coordinator knows of and that are whole.
     pub fn whole_links(&self) -> Vec<u64> {
         let known = self.coordinator.links.keys().copied();
-        let links = &self.transit.links;
-        known.filter(|link| links.is_whole(*link)).collect()
+        known.filter(|link| self.transit.is_whole(*link)).collect()
     }
 
     /// Where everybody but the coordinator stands, for people.
@@ -152,6 +149,12 @@ impl Engine {
         self.transit
             .agenda
             .after(takes, Event::TaskEnds { who, life });
+    }
+
+    /// A party, or another server, sends a frame on this connection, where it thinks that it has it.
+    fn send_up(&mut self, by: &mut impl Conditions, host: Who, on: LinkId, frame: PartyFrame) {
+        let link = self.link_of(host).filter(|link| *link == on.0);
+        self.transit.send_up(by, link, frame);
     }
 
     fn set_link(&mut self, host: Who, link: Option<u64>) {

@@ -4,9 +4,9 @@ use blindsum_job::frames::of_party;
 use blindsum_job::party::{Effect, Input, Mark, PartyMachine, Told};
 
 use super::Engine;
-use super::agenda::{Errand, Event, Who};
 use super::conditions::{Answer, Conditions};
 use super::driving::Driven;
+use super::event::{Errand, Event, Who};
 use super::hosts::Host;
 
 /// A party, by its number.
@@ -99,13 +99,12 @@ impl Driven for Party {
         by: &mut C,
         effect: Effect,
     ) -> Result<(), C::Broken> {
-        let (Self(number), link) = (self, engine.link_of(self.who()));
+        let Self(number) = self;
         match effect {
             Effect::Send(on, say) => {
                 for frame in of_party(say) {
                     if let Some(frame) = by.party_says(engine, number, frame)? {
-                        let link = link.filter(|link| *link == on.0);
-                        engine.transit.send_up(by, link, frame);
+                        engine.send_up(by, self.who(), on, frame);
                     }
                 }
             }
@@ -119,19 +118,10 @@ impl Driven for Party {
                 engine.transit.give_up_uploads(by, number, of_other);
                 let of = (number, role);
                 if let Some(upload) = by.party_uploads(engine, of, (round, message))? {
-                    let transit = &mut engine.transit;
-                    transit.uploads.begin(&mut transit.agenda, by, of, upload);
+                    engine.transit.begin_upload(by, of, upload);
                 }
             }
-            Effect::Reconnect(on, _) if link != Some(on.0) => {}
-            Effect::Reconnect(_, reason) => {
-                by.event(
-                    engine,
-                    format_args!("party {number} connects again: {reason}"),
-                );
-                engine.hang_up(self.who());
-                engine.transit.connect_later(by, self.who());
-            }
+            Effect::Reconnect(on, reason) => engine.reconnect(by, self.who(), on, &reason),
             Effect::Tell(told) => self.tell_caller(engine, by, told)?,
         }
         Ok(())

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blindsum_encode::{EncodeReport, Encoding, Sent, Sparsifier};
+use blindsum_encode::{EncodeReport, Encoding, MetricLevels, Sent, Sparsifier};
 use blindsum_protocol::Job;
 
-use super::updates::Gift;
-use super::words::{other_seed, words_of};
+use super::updates::{Gift, other_seed};
+use crate::weighted::each_clipped;
+use crate::words::words_of;
 
 /// What a party chooses to send of an update.
 pub(super) struct Choice {
@@ -33,9 +34,9 @@ impl Choice {
         encoding: &Encoding,
         sums: u64,
         left: &Sparsifier,
-        gift: &Gift,
+        (gift, metrics): (&Gift, &MetricLevels),
     ) -> Result<Self, String> {
-        let selection = left.select(encoding, sums, gift.values());
+        let selection = left.select(encoding, sums, gift.update.values());
         let selection = selection.map_err(|e| e.to_string())?;
         let (report, compact) = (selection.report(), selection.encoding().clone());
         let factor = report.scaled_by.unwrap_or(1.0);
@@ -48,15 +49,14 @@ impl Choice {
         let tensors = job.encoding().tensors();
         let given = tensors.flat_map(|(run, clip)| clipped((&update[run], clip)));
         let encoder = selection.encoder(other_seed()).map_err(|e| e.to_string())?;
-        let encoder = encoder.with_metrics(&gift.levels(encoding)?);
-        let words = words_of(selection.encoding(), &encoder);
+        let words = words_of(selection.encoding(), &encoder.with_metrics(metrics));
         Ok(Self {
             given: given.collect(),
             before: left.to_bytes().to_vec(),
             indices: selection.indices().to_vec(),
             values: selection.values().to_vec(),
             places: selection.places().to_vec(),
-            words: words?,
+            words: words.map_err(|e| e.to_string())?,
             encoding: compact,
             report,
             sent: selection.into_sent().to_bytes().to_vec(),
@@ -73,17 +73,12 @@ impl Choice {
     /// What arrives of each coordinate where these were opened.
     pub fn arrived(&self, opened: &dyn Fn(u32) -> bool) -> Vec<f64> {
         let mut arrived = vec![0.0; self.given.len()];
-        let square = |value: &f64| value * value;
-        let norm = self.values.iter().map(square).sum::<f64>().sqrt();
-        let bound = self.encoding.norm_bound();
-        let factor = bound.map_or(1.0, |bound| (bound / norm).min(1.0));
-        for (run, clip) in self.encoding.tensors() {
-            for (d, value) in self.indices[run.clone()].iter().zip(&self.values[run]) {
-                if opened(*d) {
-                    arrived[*d as usize] = (*value * factor).clamp(-clip, clip);
-                }
+        each_clipped(&self.encoding, &self.values, |at, _, clipped| {
+            let d = self.indices[at];
+            if opened(d) {
+                arrived[d as usize] = clipped;
             }
-        }
+        });
         arrived
     }
 }
@@ -133,7 +128,7 @@ impl Leftovers {
         job: &Job,
         encoding: &Encoding,
         (party, sums): (usize, u64),
-        gift: &Gift,
+        gift: (&Gift, &MetricLevels),
     ) -> Result<Choice, String> {
         let left = self.now.get(&party);
         let left = left.ok_or("P7: an update for a round that never began")?;

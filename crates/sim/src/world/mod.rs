@@ -43,7 +43,6 @@ mod promises;
 mod steps;
 mod surroundings;
 mod updates;
-mod words;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Arguments;

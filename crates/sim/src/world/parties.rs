@@ -283,7 +283,7 @@ impl Episode {
         let kept = self.book.gave(job, (number, round), &gift);
         self.check(engine, kept)?;
         let metrics = gift.named_metrics(job);
-        let judged = check_update(job, gift.update(), gift.weight, &metrics);
+        let judged = check_update(job, gift.update, gift.weight, &metrics);
         let update =
             judged.map_err(|error| self.broken(engine, format!("an update that fits: {error}")))?;
         Ok(Input::Submit { round, update })

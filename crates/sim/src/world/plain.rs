@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blindsum_encode::{
-    EncodeReport, Encoder, Encoding, EncodingKind, Reals, Rounding, UpdateHistory,
+    EncodeError, EncodeReport, Encoder, Encoding, EncodingKind, Reals, Rounding, UpdateHistory,
 };
 use blindsum_job::Model;
 use blindsum_job::party::RoundResult;
@@ -14,57 +14,10 @@ use blindsum_protocol::{InTheClear, Job, JobSpec, PartyId, ProtocolChoice, Round
 
 use super::leftovers::Choice;
 use super::steps::state_of;
-use super::updates::Gift;
-use super::words::{other_seed, words_of};
+use super::updates::{Gift, other_seed};
 use crate::metrics::MetricTotals;
-
-/// How many updates add up, by nothing but arithmetic: no encoder and no decoder has a part in it.
-#[derive(Clone, Default)]
-struct Plain {
-    /// Integers times their weight; none of real numbers.
-    integers: Vec<u128>,
-    /// Real numbers within their bounds, times their weight; none of integers.
-    reals: Vec<f64>,
-}
-
-impl Plain {
-    /// One update.
-    fn of(encoding: &Encoding, gift: &Gift) -> Self {
-        let (integers, mut reals) = (gift.integers(), gift.doubles());
-        let norm = reals.iter().map(|value| value * value).sum::<f64>().sqrt();
-        let bound = encoding.norm_bound();
-        let factor = bound.map_or(1.0, |bound| (bound / norm).min(1.0));
-        for (run, clip) in encoding.tensors() {
-            let values = reals.iter_mut().take(run.end).skip(run.start);
-            values.for_each(|value| *value = (*value * factor).clamp(-clip, clip));
-        }
-        let weight = gift.weight;
-        Self {
-            integers: integers.iter().map(|n| n * u128::from(weight)).collect(),
-            reals: reals.iter().map(|n| n * f64::from(weight)).collect(),
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        let (integers, reals) = (other.integers.len(), other.reals.len());
-        self.integers.resize(integers, 0);
-        self.reals.resize(reals, 0.0);
-        let sums = self.integers.iter_mut().zip(&other.integers);
-        sums.for_each(|(sum, number)| *sum += number);
-        let sums = self.reals.iter_mut().zip(&other.reals);
-        sums.for_each(|(sum, number)| *sum += number);
-    }
-
-    /// Whether this is what a party was told: exactly of integers, within the error of the encoding of real numbers.
-    fn is_told_by(&self, encoding: &Encoding, weight: u64, result: &RoundResult) -> bool {
-        // What is summed up here rounds, too.
-        let off = encoding.rounding_error() * (1.0 + 1e-9);
-        let told = result.sums.iter().flatten();
-        let mut means = self.reals.iter().zip(result.mean.iter());
-        let near = |(sum, mean): (&f64, f64)| (sum / weight as f64 - mean).abs() <= off;
-        self.integers.iter().eq(told) && means.all(near)
-    }
-}
+use crate::weighted::Weighted;
+use crate::words::words_of;
 
 /// What a caller gave, as it goes into a sum.
 pub(super) struct Share {
@@ -73,7 +26,7 @@ pub(super) struct Share {
     weight: u64,
     metrics: MetricTotals,
     /// The update itself, where rounds are dense.
-    plain: Option<Plain>,
+    plain: Option<Weighted>,
     /// What clipping did to it.
     pub report: EncodeReport,
     /// Which coordinates of it were sent, where rounds are sparse.
@@ -82,34 +35,41 @@ pub(super) struct Share {
 
 impl Share {
     /// Of a dense round.
-    pub fn dense(job: &Job, encoding: &Encoding, gift: &Gift) -> Result<Self, String> {
-        let encoder = Encoder::new(encoding, gift.values(), gift.weight, other_seed());
-        let encoder = encoder.map_err(|e| e.to_string())?;
-        let encoder = encoder.with_metrics(&gift.levels(encoding)?);
+    pub fn dense(
+        job: &Job,
+        encoding: &Encoding,
+        gift: &Gift,
+        metrics: &[Option<f64>],
+    ) -> Result<Self, EncodeError> {
+        let (values, weight) = (gift.update.values(), gift.weight);
+        let encoder = Encoder::new(encoding, values, weight, other_seed())?;
+        let encoder = encoder.with_metrics(&encoding.metric_levels(metrics)?);
+        let mut plain = Weighted::nothing(job.spec());
+        plain.add(encoding, values, weight, None);
         Ok(Self {
             words: words_of(encoding, &encoder)?,
-            weight: gift.weight.into(),
-            metrics: MetricTotals::of(job, &gift.metrics, gift.weight.into()),
-            plain: Some(Plain::of(encoding, gift)),
+            weight: weight.into(),
+            metrics: MetricTotals::of(job, metrics, weight.into()),
+            plain: Some(plain),
             report: encoder.report(),
             choice: None,
         })
     }
 
     /// Of a sparse round: what is chosen of an update and of what was left before it.
-    pub fn sparse(job: &Job, choice: Choice, gift: &Gift) -> Result<Self, String> {
+    pub fn sparse(job: &Job, choice: Choice, metrics: &[Option<f64>]) -> Self {
         let mut words = vec![0; job.encoding().lanes()];
         for (place, word) in choice.places.iter().zip(&choice.words) {
             words[*place as usize] = *word;
         }
-        Ok(Self {
+        Self {
             words,
             weight: 1,
-            metrics: MetricTotals::of(job, &gift.metrics, 1),
+            metrics: MetricTotals::of(job, metrics, 1),
             plain: None,
             report: choice.report,
             choice: Some(choice),
-        })
+        }
     }
 }
 
@@ -118,7 +78,7 @@ impl Share {
 pub(super) struct Total {
     words: Vec<u64>,
     counts: Vec<u32>,
-    plain: Option<Plain>,
+    plain: Option<Weighted>,
     weight: u64,
     metrics: MetricTotals,
     survivors: usize,
@@ -133,7 +93,10 @@ impl Total {
         Self {
             words: vec![0; job.lanes()],
             counts: vec![0; job.lanes()],
-            plain: job.density().is_none().then(Plain::default),
+            plain: job
+                .density()
+                .is_none()
+                .then(|| Weighted::nothing(job.spec())),
             weight: 0,
             metrics: MetricTotals::default(),
             survivors: 0,
@@ -153,7 +116,7 @@ impl Total {
             total.counts[*d as usize] += 1;
         }
         if let (Some(sum), Some(plain)) = (&mut total.plain, &share.plain) {
-            sum.add(plain);
+            sum.merge(plain);
         }
         if let Some(vectors) = &mut total.vectors {
             vectors.push(share.words.clone());
@@ -229,8 +192,16 @@ impl Total {
         let mut pairs = mean.iter().zip(result.mean.iter());
         let near = |(a, b): (f64, f64)| (a - b).abs() <= off;
         let same = mean.len() == result.mean.len() && pairs.all(near);
-        let plain = self.plain.as_ref();
-        let plain = plain.is_none_or(|plain| plain.is_told_by(encoding, self.weight, result));
+        // What is summed up here rounds, too.
+        let off = encoding.rounding_error() * (1.0 + 1e-9);
+        let weight = self.weight as f64;
+        let plain = self.plain.as_ref().is_none_or(|plain| match plain {
+            Weighted::Integers(sums) => result.sums.as_ref() == Some(sums),
+            Weighted::Reals(sums) => {
+                let mut means = sums.iter().zip(result.mean.iter());
+                means.all(|(sum, mean)| (sum / weight - mean).abs() <= off)
+            }
+        });
         decoded && exact && plain && same && self.weight == result.total_weight
     }
 

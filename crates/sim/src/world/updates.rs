@@ -1,6 +1,7 @@
 //! The updates that callers of an episode give.
 
-use blindsum_encode::{Encoding, MetricLevels, Values};
+use blindsum_crypto::mask::MaskSeed;
+use blindsum_crypto::secret::Secret;
 use blindsum_job::party::{Metrics, Update};
 use blindsum_protocol::Job;
 use rand_chacha::ChaCha20Rng;
@@ -15,35 +16,31 @@ const STEPS: f64 = 64.0;
 const MOST: u64 = 80;
 
 /// An update with its weight and its metrics.
-#[derive(Clone)]
 pub(super) struct Gift {
-    numbers: Numbers,
+    pub update: Update,
     pub weight: u32,
     pub metrics: Vec<Option<f64>>,
 }
 
-#[derive(Clone)]
-enum Numbers {
-    Small(Vec<u32>),
-    Large(Vec<u64>),
-    Single(Vec<f32>),
-    Double(Vec<f64>),
+/// A seed that no party has: where rounding is random the random bits are others than those of the party.
+pub(super) fn other_seed() -> MaskSeed {
+    MaskSeed::from(Secret::from([0; 32]))
 }
 
 impl Gift {
     /// One that fits the job: integers, or numbers of which some are outside their bound.
     pub fn drawn(job: &Job, rng: &mut ChaCha20Rng) -> Self {
         let spec = job.spec();
-        let numbers = match spec.encoding.integer_bits() {
+        let update = match spec.encoding.integer_bits() {
             Some(bits @ 0..32) => {
                 let number = |_| rng.next_u32() % (1 << bits);
-                Numbers::Small((0..spec.dim).map(number).collect())
+                Update::U32((0..spec.dim).map(number).collect())
             }
             Some(bits) => {
                 let number = |_| rng.next_u64() >> (64 - bits);
-                Numbers::Large((0..spec.dim).map(number).collect())
+                Update::U64((0..spec.dim).map(number).collect())
             }
-            None => Numbers::reals(job, rng),
+            None => reals(job, rng),
         };
         let weight = match spec.encoding.max_weight() {
             1 => 1,
@@ -51,16 +48,10 @@ impl Gift {
         };
         let metrics = drawn(job, rng);
         Self {
-            numbers,
+            update,
             weight,
             metrics,
         }
-    }
-
-    /// The same update without metrics.
-    pub fn without_metrics(mut self) -> Self {
-        self.metrics.fill(None);
-        self
     }
 
     /// The metrics by their names, as a caller gives them.
@@ -70,69 +61,35 @@ impl Gift {
         given.collect()
     }
 
-    /// Their levels.
-    pub fn levels(&self, encoding: &Encoding) -> Result<MetricLevels, String> {
-        let levels = encoding.metric_levels(&self.metrics);
-        levels.map_err(|e| e.to_string())
-    }
-
-    pub fn update(&self) -> Update {
-        match &self.numbers {
-            Numbers::Small(numbers) => Update::U32(numbers.clone()),
-            Numbers::Large(numbers) => Update::U64(numbers.clone()),
-            Numbers::Single(numbers) => Update::F32(numbers.clone()),
-            Numbers::Double(numbers) => Update::F64(numbers.clone()),
-        }
-    }
-
-    pub fn values(&self) -> Values<'_> {
-        match &self.numbers {
-            Numbers::Small(numbers) => Values::from(&numbers[..]),
-            Numbers::Large(numbers) => Values::from(&numbers[..]),
-            Numbers::Single(numbers) => Values::F32(numbers),
-            Numbers::Double(numbers) => Values::F64(numbers),
-        }
-    }
-
-    /// The numbers as they are, where they are integers; otherwise none.
-    pub fn integers(&self) -> Vec<u128> {
-        match &self.numbers {
-            Numbers::Small(numbers) => numbers.iter().map(|number| (*number).into()).collect(),
-            Numbers::Large(numbers) => numbers.iter().map(|number| (*number).into()).collect(),
-            Numbers::Single(_) | Numbers::Double(_) => Vec::new(),
-        }
-    }
-
     /// The numbers in double precision; none of integers.
     pub fn doubles(&self) -> Vec<f64> {
-        match &self.numbers {
-            Numbers::Single(numbers) => numbers.iter().map(|number| (*number).into()).collect(),
-            Numbers::Double(numbers) => numbers.clone(),
-            Numbers::Small(_) | Numbers::Large(_) => Vec::new(),
+        match &self.update {
+            Update::F32(numbers) => numbers.iter().map(|number| (*number).into()).collect(),
+            Update::F64(numbers) => numbers.clone(),
+            Update::U32(_) | Update::U64(_) => Vec::new(),
         }
     }
 }
 
-impl Numbers {
-    fn reals(job: &Job, rng: &mut ChaCha20Rng) -> Self {
-        // Of a norm that is bounded half of the vectors are inside; where bounds are found from the means, most are so
-        // small that these narrow.
-        let learns = job.new_history().is_some();
-        let part = match job.encoding().norm_bound() {
-            Some(_) if below(rng, 2) == 0 => 8.0,
-            None if learns && below(rng, 8) != 0 => 16.0,
-            _ => 1.0,
-        };
-        let mut numbers = Vec::new();
-        for (run, clip) in job.encoding().tensors() {
-            for _ in run {
-                let steps = below(rng, 2 * MOST + 1) as f64 - MOST as f64;
-                numbers.push(clip * steps / STEPS / part);
-            }
+/// Real numbers, of which some are outside their bound.
+fn reals(job: &Job, rng: &mut ChaCha20Rng) -> Update {
+    // Of a norm that is bounded half of the vectors are inside; where bounds are found from the means, most are so
+    // small that these narrow.
+    let learns = job.new_history().is_some();
+    let part = match job.encoding().norm_bound() {
+        Some(_) if below(rng, 2) == 0 => 8.0,
+        None if learns && below(rng, 8) != 0 => 16.0,
+        _ => 1.0,
+    };
+    let mut numbers = Vec::new();
+    for (run, clip) in job.encoding().tensors() {
+        for _ in run {
+            let steps = below(rng, 2 * MOST + 1) as f64 - MOST as f64;
+            numbers.push(clip * steps / STEPS / part);
         }
-        match below(rng, 2) {
-            0 => Self::Double(numbers),
-            _ => Self::Single(numbers.iter().map(|number| *number as f32).collect()),
-        }
+    }
+    match below(rng, 2) {
+        0 => Update::F64(numbers),
+        _ => Update::F32(numbers.iter().map(|number| *number as f32).collect()),
     }
 }

@@ -1,9 +1,12 @@
 //! Sparse rounds: sums and numbers of contributors are right, and what is not sent is not lost.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blindsum_protocol::{Clipping, Flashe, Job, JobSpec, Masking, Quantised};
-use blindsum_sim::{DropAt, Event, Given, Happening, Run, Scenario, Stage};
+use blindsum_protocol::{Clipping, Flashe, Job, JobSpec, Masking, Quantised, RoundingName};
+use blindsum_sim::{
+    DropAt, Event, Given, Happening, Rounds, Run, Scenario, Simulation, Stage, Synthetic,
+};
 
 use crate::support::{simulate, simulate_inputs, small};
 
@@ -125,4 +128,39 @@ fn what_is_not_sent_is_sent_later() {
 fn what_is_not_opened_is_sent_again() {
     assert_eq!(sent(1, 3, 1), [2, 0, 0, 0, 0]);
     assert_eq!(sent(2, 3, 1), [2, 0, 0, 0, 0]);
+}
+
+#[test]
+fn what_is_left_is_that_of_the_party_also_where_others_take_no_part() {
+    let job = sparse(JobSpec {
+        dim: 50,
+        protocol: Flashe {
+            density: 0.2,
+            ..Default::default()
+        }
+        .into(),
+        encoding: Quantised {
+            rounding: RoundingName::Nearest,
+            ..Default::default()
+        }
+        .into(),
+        ..small()
+    });
+    let inputs = Synthetic::new(&job, 3);
+    let simulation = Simulation::new(Scenario::new(job)).unwrap();
+    // In the second round the first party takes no part, or is lost before it gives anything.
+    let second = |ranks: Vec<usize>, lost: Option<u32>| {
+        let mut rounds = Rounds::new(&simulation).unwrap();
+        let mut watch = |_: &_| ControlFlow::Continue(());
+        rounds.next(&inputs, &mut (), &mut watch).unwrap();
+        let drop = |party| (party, Stage::Name("mask".into()), Happening::Drop);
+        rounds.expect(lost.map(drop)).unwrap();
+        let (report, result) = rounds.next_of(ranks, &inputs, &mut (), &mut watch).unwrap();
+        assert!(report.exact && report.survivors == 7);
+        (result.mean.unwrap(), report.leftovers)
+    };
+    assert_eq!(
+        second((1..8).collect(), None),
+        second((0..8).collect(), Some(0))
+    );
 }

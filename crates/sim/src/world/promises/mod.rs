@@ -27,18 +27,22 @@ impl Book {
         let start = self.models.start(party, round);
         let start = start.ok_or("P1: an update for a round that never began")?;
         let encoding = encoding_of(job, start)?;
-        let mut gifts = vec![gift.clone()];
+        let mut reported = vec![gift.metrics.clone()];
         // It reports metrics of one model once, as far as it knows of the time before.
         if !gift.metrics.is_empty() && !self.given.measured.insert((party, *start.hash())) {
-            gifts.push(gift.clone().without_metrics());
+            reported.push(vec![None; gift.metrics.len()]);
         }
-        for gift in gifts {
+        for metrics in reported {
             let share = match job.density() {
-                None => Share::dense(job, &encoding, &gift)?,
+                None => Share::dense(job, &encoding, gift, &metrics).map_err(|e| e.to_string())?,
                 Some(_) => {
-                    let after = (party, start.version());
-                    let choice = self.leftovers.choose(job, &encoding, after, &gift)?;
-                    Share::sparse(job, choice, &gift)?
+                    let levels = encoding.metric_levels(&metrics);
+                    let (after, levels) =
+                        ((party, start.version()), levels.map_err(|e| e.to_string())?);
+                    let choice = self
+                        .leftovers
+                        .choose(job, &encoding, after, (gift, &levels))?;
+                    Share::sparse(job, choice, &metrics)
                 }
             };
             self.given

@@ -1,18 +1,14 @@
-//! What is still to happen, by time and then in the order in which it was caused, and the time.
-
-use std::collections::BTreeMap;
-use std::time::Duration;
+//! What can happen to the machines of a job.
 
 use blindsum_job::follower::Uploaded;
-use blindsum_job::machine::{Now, Time};
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 use blindsum_protocol::{ServerIndex, ServerRole};
 use bytes::Bytes;
 
-use crate::cohort::NOW;
+use crate::agenda::Time;
 
 /// Microseconds since the beginning.
-pub(crate) type Micros = u64;
+pub(crate) type Micros = Time;
 
 /// Whose machine something is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,49 +87,4 @@ pub(super) enum Event {
         attempt: u64,
         what: Option<Uploaded>,
     },
-}
-
-/// What is still to happen, and the time.
-#[derive(Default)]
-pub(super) struct Agenda {
-    time: Micros,
-    events: BTreeMap<(Micros, u64), Event>,
-    caused: u64,
-}
-
-impl Agenda {
-    /// The time.
-    pub fn time(&self) -> Micros {
-        self.time
-    }
-
-    /// The time, as machines want to know it.
-    pub fn now(&self) -> Now {
-        Now {
-            time: Time(Duration::from_micros(self.time)),
-            unix_millis: NOW * 1000 + self.time / 1000,
-        }
-    }
-
-    /// It is this time at least.
-    pub fn passes(&mut self, time: Micros) {
-        self.time = self.time.max(time);
-    }
-
-    /// Something happens at this time.
-    pub fn at(&mut self, at: Micros, event: Event) {
-        self.events.insert((at, self.caused), event);
-        self.caused += 1;
-    }
-
-    /// Something happens so much later.
-    pub fn after(&mut self, pause: Micros, event: Event) {
-        self.at(self.time + pause, event);
-    }
-
-    /// The next event. The time stays what it is.
-    pub fn pop(&mut self) -> Option<(Micros, Event)> {
-        let ((at, _), event) = self.events.pop_first()?;
-        Some((at, event))
-    }
 }

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use blindsum_protocol::ServerIndex;
 use bytes::Bytes;
 
-use super::agenda::{Agenda, Event, Micros};
-use super::conditions::Conditions;
+use super::Transit;
+use crate::engine::conditions::Conditions;
+use crate::engine::event::{Event, Micros};
 
 /// All lines of a job.
 #[derive(Default)]
@@ -47,55 +48,49 @@ fn ends(one: ServerIndex, other: ServerIndex) -> (ServerIndex, ServerIndex) {
 }
 
 impl Lines {
+    fn wire(&mut self, from: ServerIndex, to: ServerIndex) -> &mut Wire {
+        self.wires.entry((from, to)).or_default()
+    }
+
     fn side(&mut self, me: ServerIndex, other: ServerIndex) -> &mut Side {
         self.sides.entry((me, other)).or_default()
     }
+}
 
+impl Transit {
     /// A server was started: it makes its lines.
-    pub fn dial_from(&mut self, agenda: &mut Agenda, by: &mut impl Conditions, from: ServerIndex) {
+    pub fn dial_from(&mut self, by: &mut impl Conditions, from: ServerIndex) {
         for to in ServerIndex::ALL.into_iter().filter(|to| *to < from) {
-            self.dial_later(agenda, by, from, to);
+            self.dial_later(by, from, to);
         }
     }
 
     /// A server makes a line after a while.
-    pub fn dial_later(
-        &mut self,
-        agenda: &mut Agenda,
-        by: &mut impl Conditions,
-        from: ServerIndex,
-        to: ServerIndex,
-    ) {
-        let wire = self.wires.entry((from, to)).or_default();
+    pub fn dial_later(&mut self, by: &mut impl Conditions, from: ServerIndex, to: ServerIndex) {
+        let wire = self.lines.wire(from, to);
         if !std::mem::replace(&mut wire.is_dialled, true) {
-            agenda.after(by.pause(), Event::Dial { from, to });
+            self.agenda.after(by.pause(), Event::Dial { from, to });
         }
     }
 
     /// A server is about to make a line: the number of the one before, if the server does not think that it is there.
     pub fn dialled(&mut self, from: ServerIndex, to: ServerIndex) -> Option<u32> {
-        let wire = self.wires.entry((from, to)).or_default();
+        let wire = self.lines.wire(from, to);
         wire.is_dialled = false;
         let number = wire.number;
-        (!self.side(from, to).up).then_some(number)
+        (!self.lines.side(from, to).up).then_some(number)
     }
 
     /// A line is made: what waited for it goes out.
-    pub fn join(
-        &mut self,
-        agenda: &mut Agenda,
-        by: &mut impl Conditions,
-        from: ServerIndex,
-        to: ServerIndex,
-    ) {
-        let wire = self.wires.entry((from, to)).or_default();
+    pub fn join(&mut self, by: &mut impl Conditions, from: ServerIndex, to: ServerIndex) {
+        let wire = self.lines.wire(from, to);
         wire.number += 1;
         wire.whole = true;
         for (me, other) in [(from, to), (to, from)] {
-            let side = self.side(me, other);
+            let side = self.lines.side(me, other);
             side.up = true;
             for (round, letter) in std::mem::take(&mut side.waiting) {
-                self.send(agenda, by, (me, other), round, letter);
+                self.say(by, (me, other), round, letter);
             }
         }
     }
@@ -103,103 +98,88 @@ impl Lines {
     /// A server says something to another one.
     pub fn say(
         &mut self,
-        agenda: &mut Agenda,
         by: &mut impl Conditions,
         (from, to): (ServerIndex, ServerIndex),
         round: u64,
         letter: Bytes,
     ) {
-        let side = self.side(from, to);
-        match side.up {
-            true => self.send(agenda, by, (from, to), round, letter),
-            false => side.waiting.push((round, letter)),
+        let side = self.lines.side(from, to);
+        if !side.up {
+            return side.waiting.push((round, letter));
         }
-    }
-
-    fn send(
-        &mut self,
-        agenda: &mut Agenda,
-        by: &mut impl Conditions,
-        (from, to): (ServerIndex, ServerIndex),
-        round: u64,
-        letter: Bytes,
-    ) {
-        let earliest = agenda.time() + by.way();
-        let Some(wire) = self.wires.get(&ends(from, to)).filter(|it| it.whole) else {
+        let earliest = self.time() + by.way();
+        let wire = self.lines.wires.get(&ends(from, to));
+        let Some(line) = wire.filter(|it| it.whole).map(|it| it.number) else {
             return;
         };
-        let line = wire.number;
-        let side = self.side(from, to);
+        let side = self.lines.side(from, to);
         side.arrives = side.arrives.max(earliest);
-        let event = Event::Letter {
-            from,
-            to,
-            line,
-            round,
-            letter,
-        };
-        agenda.at(side.arrives, event);
+        let (at, event) = (
+            side.arrives,
+            Event::Letter {
+                from,
+                to,
+                line,
+                round,
+                letter,
+            },
+        );
+        self.agenda.at(at, event);
     }
 
     /// Whether a letter that was said on this line arrives.
     pub fn arrives(&self, from: ServerIndex, to: ServerIndex, line: u32) -> bool {
-        let wire = self.wires.get(&ends(from, to));
+        let wire = self.lines.wires.get(&ends(from, to));
         wire.is_some_and(|wire| wire.whole && wire.number == line)
     }
 
     /// The lines on which letters get through, by their ends.
-    pub fn whole(&self) -> Vec<(ServerIndex, ServerIndex)> {
-        let whole = self.wires.iter().filter(|(_, wire)| wire.whole);
+    pub fn whole_lines(&self) -> Vec<(ServerIndex, ServerIndex)> {
+        let whole = self.lines.wires.iter().filter(|(_, wire)| wire.whole);
         whole.map(|(ends, _)| *ends).collect()
     }
 
     /// A line breaks. What is on its way is lost, and each end learns of it in its own time.
-    pub fn cut(
-        &mut self,
-        agenda: &mut Agenda,
-        by: &mut impl Conditions,
-        one: ServerIndex,
-        other: ServerIndex,
-    ) {
-        let Some(wire) = self.wires.get_mut(&ends(one, other)) else {
+    pub fn cut_line(&mut self, by: &mut impl Conditions, one: ServerIndex, other: ServerIndex) {
+        let Some(wire) = self.lines.wires.get_mut(&ends(one, other)) else {
             return;
         };
         wire.whole = false;
         let line = wire.number;
         for (at, to) in [(one, other), (other, one)] {
-            agenda.after(by.notice(), Event::LineEnds { at, to, line });
+            self.agenda
+                .after(by.notice(), Event::LineEnds { at, to, line });
         }
     }
 
     /// The process of a server has ended, and its lines with it: only the others learn of that.
-    pub fn end(&mut self, agenda: &mut Agenda, by: &mut impl Conditions, of: ServerIndex) {
+    pub fn end_lines(&mut self, by: &mut impl Conditions, of: ServerIndex) {
         for other in ServerIndex::ALL.into_iter().filter(|other| *other != of) {
-            let side = self.side(of, other);
+            let side = self.lines.side(of, other);
             *side = Side {
                 arrives: side.arrives,
                 ..Side::default()
             };
-            self.cut(agenda, by, of, other);
+            self.cut_line(by, of, other);
         }
     }
 
     /// A server learns that a line has broken, unless it has another one by now: letters may be lost, and those that wait
     /// are of no use without them. True where it learns of it.
-    pub fn lost(
+    pub fn loses_line(
         &mut self,
-        agenda: &mut Agenda,
         by: &mut impl Conditions,
         (at, to): (ServerIndex, ServerIndex),
         line: u32,
     ) -> bool {
-        let number = self.wires.get(&ends(at, to)).map(|wire| wire.number);
-        let side = self.side(at, to);
+        let number = self.lines.wires.get(&ends(at, to)).map(|wire| wire.number);
+        let side = self.lines.side(at, to);
         if number != Some(line) || !std::mem::take(&mut side.up) {
             return false;
         }
         side.waiting.clear();
         if at > to {
-            self.dial_later(agenda, by, at, to);
+            self.dial_later(by, at, to);
         }
         true
     }
