@@ -23,7 +23,15 @@ BEGIN, END = "<!-- begin of what tools/options.py writes -->\n", "<!-- end -->\n
 WIDTH = 110
 
 # The classes of what is chosen, by the field that chooses it.
-BASES = {"protocol": "Protocol", "encoding": "Encoding", "step": "ServerStep", "stop": "Stop"}
+BASES = {
+    "protocol": "Protocol",
+    "encoding": "Encoding",
+    "step": "ServerStep",
+    "stop": "Stop",
+    "privacy": "Privacy",
+}
+# The tables of these classes by their names.
+TABLES = {field: f"{field.upper()}S" for field in BASES} | {"privacy": "MECHANISMS"}
 HEADINGS = BASES | {"step": "Server step"}
 TYPES = {"integer": "int", "number": "float", "string": "str"}
 # The classes of entries of lists, by their schema.
@@ -31,6 +39,15 @@ ENTRIES = {"#/$defs/tensor": "Tensor", "#/$defs/metric": "Metric"}
 # Types of lists and tables as they are given, and as a job has them.
 GIVEN = {"array": "Sequence[{}]", "lines": "Sequence[str] | ModelLayout", "object": "Mapping[str, object]"}
 HELD = {"array": "tuple[{}, ...]", "lines": "tuple[str, ...]", "object": "Parameters"}
+
+
+def imported(module: str, names: list[str]) -> list[str]:
+    """An import of these names, in as many lines as it takes."""
+    names = sorted(names, key=lambda name: (not name.isupper(), name))
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"from {module} import (", *(f"    {name}," for name in names), ")"]
 
 
 def names_of(option: dict) -> list[str]:
@@ -137,7 +154,7 @@ def python(schema: dict) -> str:
     titles = [table["title"] for _, table in tables]
     exported = [f'    "{name}",' for name in sorted(titles)]
     choices = [
-        f"{field.upper()}S: dict[str, type[{base}]] = "
+        f"{TABLES[field]}: dict[str, type[{base}]] = "
         + "{item.name: item for item in ("
         + ", ".join(table["title"] for of, table in tables if of == field)
         + ")}"
@@ -155,7 +172,7 @@ def python(schema: dict) -> str:
         "from dataclasses import dataclass",
         "from typing import TYPE_CHECKING, ClassVar, Required, TypedDict",
         "",
-        "from blindsum.tables import UNSET, Encoding, Metric, Parameters, Protocol, ServerStep, Stop, Tensor",
+        *imported("blindsum.tables", ["UNSET", "Metric", "Parameters", "Tensor", *BASES.values()]),
         "",
         "if TYPE_CHECKING:",
         "    from blindsum.layouts import ModelLayout",

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from blindsum import _native
 from blindsum.display import Shown
 from blindsum.errors import SpecError
-from blindsum.options import ENCODINGS, PROTOCOLS, STEPS, STOPS, JobArguments, JobFields
+from blindsum.options import ENCODINGS, MECHANISMS, PROTOCOLS, STEPS, STOPS, JobArguments, JobFields
 from blindsum.plan import Step
 from blindsum.tables import UNSET, Metric, Parameters, Table, Tensor
 from blindsum.texts import counted, is_whole
@@ -23,6 +23,7 @@ CHOICES: dict[str, Mapping[str, type[Table]]] = {
     "encoding": ENCODINGS,
     "step": STEPS,
     "stop": STOPS,
+    "privacy": MECHANISMS,
 }
 """The classes of what a job chooses, by the field that chooses it."""
 

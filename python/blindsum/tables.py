@@ -117,3 +117,7 @@ class ServerStep(Table):
 
 class Stop(Table):
     """When a job ends before its rounds are done, with its options."""
+
+
+class Privacy(Table):
+    """What hides a party in the sum itself, with its options."""

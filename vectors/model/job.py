@@ -85,6 +85,12 @@ class Job:
     step: str = "fedavg"
     initial: str = "coordinator"
     stop: str = "never"
+    privacy: str = "none"
+    noise_multiplier: float = 0.0
+    epsilon: float = 0.0
+    delta: float = 0.0
+    adjacency: str = "zero-out"
+    spare: float = 0.1
     learning_rate: float | None = None
     momentum: float | None = None
     beta1: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .job import Job, Metric, Tensor
-from .said import COMMON, ENCODINGS, PROTOCOLS, STEPS, STOPS, Option, job_hash, said
+from .said import COMMON, ENCODINGS, MECHANISMS, NOISE, PROTOCOLS, STEPS, STOPS, Option, job_hash, said
 
 # Another value than the default, which a job of 40 parties and 15 coordinates may have beside the defaults.
 OTHERS: dict[str, Option] = {
@@ -89,6 +89,13 @@ STOPPED: dict[str, dict[str, Option]] = {
     "patience": {"patience": 3},
     "least_gain": {"least_gain": 0.001},
 }
+NOISED: dict[str, dict[str, Option]] = {
+    "noise_multiplier": {"noise_multiplier": 3.5},
+    "epsilon": {"epsilon": 20.0},
+    "delta": {"delta": 1e-7},
+    "adjacency": {"adjacency": "replace"},
+    "spare": {"spare": 0.5},
+}
 # The threshold of ramp sharing is that of sums.
 RAMP_THRESHOLD = 30
 BASE = Job(parties=40, dim=15)
@@ -124,6 +131,10 @@ def jobs() -> list[Job]:
         found += [replace(base, **{name: OTHERS[name]}) for name in options]
     stopped = replace(BASE, metrics=OTHERS["metrics"], stop="plateau", metric="accuracy")
     found += [replace(stopped, **STOPPED[name]) for name in STOPS["plateau"]]
+    for mechanism in ("discrete-gaussian", "skellam"):
+        noised = replace(BASE, clipping="l2", privacy=mechanism, noise_multiplier=1.25, delta=1e-5)
+        found.append(noised)
+        found += [replace(noised, **NOISED[name]) for name in NOISE]
     return found
 
 
@@ -198,6 +209,7 @@ def refused() -> list[dict[str, object]]:
     return [
         {"spec": spec, "field": field}
         for spec, field in (
+            (base | {"discretion": "some"}, "discretion"),
             (base | {"privacy": "some"}, "privacy"),
             (base | {"neighbours": 20}, "neighbours"),
             (base | {"bits": 16}, "bits"),
@@ -218,6 +230,8 @@ def refused() -> list[dict[str, object]]:
             (base | {"step": "sgd"}, "step"),
             (base | {"step": {"momentum": 0.5}}, "step.name"),
             (base | {"step": {"name": "fedadagrad", "beta2": 0.5}}, "step.beta2"),
+            (base | {"privacy": {"name": "none", "delta": 1e-5}}, "privacy.delta"),
+            (base | {"privacy": {"delta": "small"}}, "privacy.delta"),
             (base | {"stop": "soon"}, "stop"),
             (base | {"stop": {"name": "never", "patience": 5}}, "stop.patience"),
             (base | {"stop": {"patience": 2.5}}, "stop.patience"),
@@ -259,6 +273,7 @@ def vectors() -> dict[str, object]:
             "encoding": ENCODINGS,
             "step": STEPS,
             "stop": STOPS,
+            "privacy": MECHANISMS,
         },
         "jobs": [hashed(job) for job in jobs()],
         "refused": refused(),

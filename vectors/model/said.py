@@ -44,6 +44,7 @@ COMMON: dict[str, Option | None] = {
     "step": "fedavg",
     "initial": "coordinator",
     "stop": "never",
+    "privacy": "none",
 }
 PROTOCOLS: dict[str, dict[str, Option]] = {
     "plain": {},
@@ -100,9 +101,23 @@ STOPS: dict[str, dict[str, Option]] = {
     "never": {},
     "plateau": {"metric": "", "better": "higher", "patience": 5, "least_gain": 0.0},
 }
-CHOICES = {"protocol": PROTOCOLS, "encoding": ENCODINGS, "step": STEPS, "stop": STOPS}
+NOISE: dict[str, Option] = {
+    "noise_multiplier": 0.0,
+    "epsilon": 0.0,
+    "delta": 0.0,
+    "adjacency": "zero-out",
+    "spare": 0.1,
+}
+MECHANISMS: dict[str, dict[str, Option]] = {"none": {}, "discrete-gaussian": NOISE, "skellam": NOISE}
+CHOICES = {
+    "protocol": PROTOCOLS,
+    "encoding": ENCODINGS,
+    "step": STEPS,
+    "stop": STOPS,
+    "privacy": MECHANISMS,
+}
 # A choice that is said only where its name or one of its options is another one.
-QUIET = {"step", "stop"}
+QUIET = {"step", "stop", "privacy"}
 
 
 def default_of(job: Job, name: str) -> Option | None:

@@ -58,6 +58,7 @@ mod weight;
 mod whole;
 
 pub use aciq::UpdateHistory;
+pub use blindsum_privacy::noise::NoiseSeed;
 pub use clip::ClipSpec;
 pub use encoder::Encoder;
 pub use error::EncodeError;

@@ -41,10 +41,18 @@ pub trait Records: Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
 }
 
-/// A key that only the holder of the identity key has.
-pub(crate) fn storage_key(identity: &IdentityKey) -> Result<StorageKey, JobError> {
+/// A secret that only the holder of the identity key has.
+pub(crate) fn root_secret(identity: &IdentityKey) -> Result<Secret<32>, JobError> {
     let pem = identity.to_pem()?;
-    let secret = Secret::<32>::from(kdf::hash("blindsum identity", &[pem.as_bytes()]));
+    Ok(Secret::from(kdf::hash(
+        "blindsum identity",
+        &[pem.as_bytes()],
+    )))
+}
+
+/// The key that only the holder of the identity key has.
+pub(crate) fn storage_key(identity: &IdentityKey) -> Result<StorageKey, JobError> {
+    let secret = root_secret(identity)?;
     let key = kdf::derive32(&secret, &Context([0; 32]), "party state", &[]);
     Ok(StorageKey::from(key))
 }

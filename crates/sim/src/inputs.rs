@@ -1,6 +1,8 @@
 //! The source of the parties' vectors.
 
-use blindsum_encode::Values;
+use blindsum_crypto::mask::MaskSeed;
+use blindsum_crypto::secret::Secret;
+use blindsum_encode::{Encoding, NoiseSeed, Seeds, Values};
 use blindsum_protocol::{Job, JobSpec, PartyId};
 use rand_core::Rng;
 
@@ -257,9 +259,14 @@ fn fill_integers(rng: &mut impl Rng, bits: u32, values: &mut [u64]) {
     }
 }
 
-/// The seed of a party's stochastic rounding in a round.
-pub(crate) fn rounding_seed(seed: u64, round: u64, party: PartyId) -> [u8; 32] {
-    seed_bytes("rounding", &[seed, round, party.0.into()])
+/// The seeds of a party's vector in a round.
+pub(crate) fn vector_seeds(encoding: &Encoding, seed: u64, round: u64, party: PartyId) -> Seeds {
+    let secret = |label| Secret::from(seed_bytes(label, &[seed, round, party.0.into()]));
+    let rounding = MaskSeed::from(secret("rounding"));
+    match encoding.noise() {
+        None => rounding.into(),
+        Some(_) => Seeds::with_noise(rounding, NoiseSeed::from(secret("noise"))),
+    }
 }
 
 #[cfg(test)]

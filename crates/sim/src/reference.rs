@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use blindsum_crypto::mask::MaskSeed;
-use blindsum_crypto::secret::Secret;
 use blindsum_encode::{
-    Divisor, EncodeError, EncodeReport, Encoder, MetricLevels, Selection, Values,
+    Divisor, EncodeError, EncodeReport, Encoder, MetricLevels, Seeds, Selection, Values,
 };
 use blindsum_job::report::MetricReport;
 use blindsum_math::words::{TileMut, Words};
 use blindsum_protocol::{InTheClear, Job, PartyId, PartySet, Round};
 
-use crate::inputs::rounding_seed;
+use crate::inputs::vector_seeds;
 use crate::metrics::MetricTotals;
 use crate::report::PartyClipping;
 use crate::weighted::{Weighted, each_clipped};
@@ -77,16 +75,16 @@ impl Reference {
             let refused = |error: EncodeError| SimError::values(party, &error);
             let values = inputs.values(number, party, &mut scratch);
             let weight = inputs.weight(number, party);
-            let seed = MaskSeed::from(Secret::from(rounding_seed(seed, number, party)));
+            let seeds = vector_seeds(round.encoding(), seed, number, party);
             let metrics = inputs.metrics(number, party, job);
             let totals = MetricTotals::of(job, &metrics, weight.into());
             reference.metrics.add(&totals);
             let levels = round.encoding().metric_levels(&metrics).map_err(refused)?;
             let selection = select(party, values).map_err(refused)?;
             let report = match &selection {
-                Some(selection) => reference.add_selected(selection, &levels, seed),
+                Some(selection) => reference.add_selected(selection, &levels, seeds),
                 None => {
-                    let vector = Encoder::new(round.encoding(), values, weight, seed);
+                    let vector = Encoder::new(round.encoding(), values, weight, seeds);
                     let vector = vector.map_err(refused)?.with_metrics(&levels);
                     if let Some(encoded) = &mut encoded {
                         let mut words = job.zeros();
@@ -130,9 +128,9 @@ impl Reference {
         &mut self,
         selection: &Selection,
         levels: &MetricLevels,
-        seed: MaskSeed,
+        seeds: Seeds,
     ) -> Result<EncodeReport, EncodeError> {
-        let encoder = selection.encoder(seed)?.with_metrics(levels);
+        let encoder = selection.encoder(seeds)?.with_metrics(levels);
         let words = words_of(selection.encoding(), &encoder)?;
         for (&place, word) in selection.places().iter().zip(words) {
             self.sum[place as usize] += word;

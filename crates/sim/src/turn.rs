@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{EncodeError, Encoder};
@@ -15,7 +14,7 @@ use blindsum_protocol::{
 use rand_chacha::ChaCha20Rng;
 
 use crate::clock::Clock;
-use crate::inputs::rounding_seed;
+use crate::inputs::vector_seeds;
 use crate::memories::Memories;
 use crate::relay::Parcel;
 use crate::report::Cost;
@@ -223,7 +222,6 @@ impl Seat {
             .then(|| setting.inputs.values(number, party, scratch));
         let weight = setting.inputs.weight(number, party);
         let metrics = setting.inputs.metrics(number, party, setting.round.job());
-        let seed = MaskSeed::from(Secret::from(rounding_seed(setting.seed, number, party)));
         let (believed, setup) = (self.believed.clone(), self.setup(setting)?);
         let message = match &turn.message {
             None => Message::new(),
@@ -242,17 +240,18 @@ impl Seat {
                 None => None,
             };
             let encoding = believed.encoding();
+            let seeds = vector_seeds(encoding, setting.seed, number, party);
             let levels = || encoding.metric_levels(&metrics);
             let (sparse, dense);
             let input: Option<&dyn Input> = match (values, &selection) {
                 (None, _) => None,
                 (Some(_), Some(selection)) => {
-                    let words = selection.encoder(seed)?.with_metrics(&levels()?);
+                    let words = selection.encoder(seeds)?.with_metrics(&levels()?);
                     sparse = SparseInput::new(selection.places(), words);
                     Some(&sparse)
                 }
                 (Some(values), None) => {
-                    let words = Encoder::new(encoding, values, weight, seed)?;
+                    let words = Encoder::new(encoding, values, weight, seeds)?;
                     dense = words.with_metrics(&levels()?);
                     Some(&dense)
                 }

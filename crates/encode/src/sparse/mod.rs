@@ -13,7 +13,6 @@ mod saved;
 mod sent;
 
 use blindsum_crypto::Zeroizing;
-use blindsum_crypto::mask::MaskSeed;
 
 pub use density::DensitySchedule;
 pub use divisor::Divisor;
@@ -25,7 +24,7 @@ use saved::{Reader, Saved};
 
 use crate::quantise::clamp;
 use crate::values::{Real, Values, judge};
-use crate::{EncodeError, EncodeReport, Encoder, Encoding, Reach};
+use crate::{EncodeError, EncodeReport, Encoder, Encoding, Reach, Seeds};
 
 /// Chooses what a party sends, and keeps what it did not send: the residual, which is added to the next update
 /// (error feedback).
@@ -229,9 +228,9 @@ impl Selection {
     ///
     /// # Errors
     /// Those of [`Encoder::new`].
-    pub fn encoder(&self, seed: MaskSeed) -> Result<Encoder<'_>, EncodeError> {
+    pub fn encoder(&self, seeds: impl Into<Seeds>) -> Result<Encoder<'_>, EncodeError> {
         let values = Values::F64(self.values());
-        Ok(Encoder::new(&self.encoding, values, 1, seed)?.reaching(&self.reach))
+        Ok(Encoder::new(&self.encoding, values, 1, seeds)?.reaching(&self.reach))
     }
 
     /// The values, in the order of the indices. Not clipped yet: their encoding does that.

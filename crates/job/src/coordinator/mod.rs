@@ -229,7 +229,7 @@ enum Halt {
     Stop,
     /// The round gave no result.
     Aborted(String),
-    /// Connections have ended the round without having lied: the next round does without them, where enough others are there.
+    /// Members have ended the round without having lied: the next round does without them, where enough others are there.
     Missed { whom: String, reason: String },
     /// The round gave no result because of something that will pass, as a server that was started again: no round counts
     /// as failed, and the job waits for whom or what is named.

@@ -96,8 +96,11 @@ impl JobParty {
         round: u64,
         error: Option<JobError>,
     ) -> Result<(), JobError> {
-        if let Some(error) = error.filter(|_| self.state.number() == Some(round)) {
-            self.end_round(error);
+        // guard: a-refused-round-is-left
+        match error {
+            Some(error) if self.state.number() == Some(round) => self.end_round(error),
+            None if self.state.number() == Some(round) => drop(self.state.leave_round()),
+            _ => {}
         }
         if self.state.ready_for(round).is_some() {
             self.state = State::Waiting;

@@ -44,8 +44,8 @@ impl EventLoop {
             };
             // Another process of this party may take the round up from its records, and its update then counts.
             // guard: what-the-next-process-may-take-up-is-not-denied
-            let is_recorded = self.party.state.may_count();
-            let verdict = match is_recorded {
+            let has_records = self.party.ctx.store.records.is_some();
+            let verdict = match has_records && self.party.state.may_count() {
                 true => Verdict::Unknown,
                 false => Verdict::Dropped,
             };

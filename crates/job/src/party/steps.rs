@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{EncodeError, Judged, Reals, Selection, Sent, Update};
+use blindsum_encode::{
+    EncodeError, Encoding, Judged, NoiseSeed, Reals, Seeds, Selection, Sent, Update,
+};
 use blindsum_protocol::{
     Answer, Client, ClientSetup, Fault, FaultKind, Input, Job, Message, Round, RoundSum,
     SparseInput,
@@ -18,6 +20,7 @@ use super::records::JobRecords;
 use super::result::{Clipped, RoundResult, Timings};
 use super::sparse::Leftover;
 use crate::decoded::{Decoded, integer_sums};
+use crate::records::root_secret;
 use crate::report::MetricReport;
 use crate::{JobError, Model};
 
@@ -104,6 +107,19 @@ impl Step {
         }
     }
 
+    /// The seeds of the vector. A step that is replayed has the same ones: it sends the same bytes. Another round has others.
+    fn seeds(&mut self, encoding: &Encoding) -> Result<Seeds, Fault> {
+        let rounding = MaskSeed::from(Secret::generate(&mut self.rng));
+        if encoding.noise().is_none() {
+            return Ok(rounding.into());
+        }
+        let root = root_secret(&self.setup.identity);
+        let root = root.map_err(|error| Fault::caller(FaultKind::Input(error.to_string())))?;
+        let fresh = Secret::generate(&mut self.rng);
+        let noise = NoiseSeed::derive(fresh, &root, self.setup.round.context());
+        Ok(Seeds::with_noise(rounding, noise))
+    }
+
     fn advance(
         &mut self,
         client: &mut Option<Client>,
@@ -111,20 +127,20 @@ impl Step {
         clipped: &mut Option<Clipped>,
     ) -> Result<Answer, Fault> {
         let encoding = self.setup.round.encoding().clone();
-        let seed = MaskSeed::from(Secret::generate(&mut self.rng));
+        let seeds = self.seeds(&encoding)?;
         let refused = |e: EncodeError| Fault::caller(FaultKind::Input(e.to_string()));
         let (sparse, dense);
         let input: Option<&dyn Input> = match (&self.update, selection) {
             (None, _) => None,
             (Some(judged), Some(selection)) => {
-                let words = selection.encoder(seed).map_err(refused)?;
+                let words = selection.encoder(seeds).map_err(refused)?;
                 *clipped = Some(selection.report().into());
                 let words = words.with_metrics(judged.metrics());
                 sparse = SparseInput::new(selection.places(), words);
                 Some(&sparse)
             }
             (Some(judged), None) => {
-                dense = judged.encoder(&encoding, seed).map_err(refused)?;
+                dense = judged.encoder(&encoding, seeds).map_err(refused)?;
                 *clipped = Some(dense.report().into());
                 Some(&dense)
             }

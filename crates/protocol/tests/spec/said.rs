@@ -2,10 +2,11 @@
 
 use blindsum_protocol::options::{Table, Value};
 use blindsum_protocol::{
-    Adversary, Better, Clipping, DivisorName, EncodingChoice, FedAdagrad, FedAdam, FedAvg, FedAvgM,
-    Fixed64, Flashe, Fssa, InitialModel, Integers, JobSpec, Masking, Metric, ModelUpdate, Mpc3,
-    Parameters, Plain, Plateau, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg, SecAggPlus,
-    StepChoice, StepName, StopChoice, StopName, SuiteName, TensorLayout,
+    AdjacencyName, Adversary, Better, Clipping, DivisorName, EncodingChoice, FedAdagrad, FedAdam,
+    FedAvg, FedAvgM, Fixed64, Flashe, Fssa, InitialModel, Integers, JobSpec, Masking, Metric,
+    ModelUpdate, Mpc3, Parameters, Plain, Plateau, PrivacyChoice, PrivacyName, ProtocolChoice, Pss,
+    Quantised, RoundingName, SecAgg, SecAggPlus, Skellam, StepChoice, StepName, StopChoice,
+    StopName, SuiteName, TensorLayout,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -170,6 +171,21 @@ fn step() -> impl Strategy<Value = StepChoice> {
     ]
 }
 
+fn privacy() -> impl Strategy<Value = PrivacyChoice> {
+    let options = (real(), real(), real(), select(AdjacencyName::ALL), real());
+    let noised = |(noise_multiplier, epsilon, delta, adjacency, spare)| Skellam {
+        noise_multiplier,
+        epsilon,
+        delta,
+        adjacency,
+        spare,
+    };
+    prop_oneof![
+        select(PrivacyName::ALL).prop_map(PrivacyChoice::from),
+        options.prop_map(move |options| noised(options).into()),
+    ]
+}
+
 fn stop() -> impl Strategy<Value = StopChoice> {
     let options = (".{0,3}", select(Better::ALL), 0..9u32, real());
     prop_oneof![
@@ -194,14 +210,14 @@ prop_compose! {
         (adversary, suite, model_update) in (select(Adversary::ALL), select(SuiteName::ALL), select(ModelUpdate::ALL)),
         (min_parties, rounds) in (0..9u32, 0..3u32),
         (layout, parameters) in (vec(".{0,3}", 0..3), parameters()),
-        (step, initial, stop) in (step(), select(InitialModel::ALL), stop()),
+        (step, initial, stop, privacy) in (step(), select(InitialModel::ALL), stop(), privacy()),
         [corrupt, dropout, join_deadline, stage_deadline, input_deadline] in [real(), real(), real(), real(), real()],
         metrics in metrics(),
     ) -> JobSpec {
         JobSpec {
             job: job.into(), protocol, encoding, parties, dim, adversary, suite, model_update, min_parties, rounds,
             corrupt, dropout, join_deadline, stage_deadline, input_deadline,
-            metrics, layout, parameters, step, initial, stop,
+            metrics, layout, parameters, step, initial, stop, privacy,
         }
     }
 }

@@ -299,7 +299,6 @@ fn required(round: &Round, sharing: &ValiditySharing) -> usize {
         .max(sharing.parameters().answers())
 }
 
-/// Bytes of a message with a body of so many.
 /// Bytes with which a party shares its vector among so many others and itself.
 fn share_len(piece: PieceLayout, parties: usize) -> usize {
     COMMITMENT + (parties - 1) * piece.len()

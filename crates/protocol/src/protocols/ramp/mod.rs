@@ -189,7 +189,6 @@ fn required_inputs(round: &Round, sharing: &RampSharing) -> usize {
         .max(sharing.parameters().threshold())
 }
 
-/// Bytes of a message with a body of so many.
 /// Columns are as large as in any roster that the job allows: a smaller one packs fewer words.
 fn plan(job: &Job, _parties: usize) -> Plan {
     let (spec, most) = (job.spec(), job.spec().parties as usize);
