@@ -11,9 +11,10 @@ from typing import Any
 
 from . import mpc3_numbers as numbers
 from . import mpc3_rules
+from .derive import mask_lanes
 from .job import Job
 from .mpc3_keyed import Keyed
-from .mpc3_noise import Source, drawn
+from .mpc3_noise import LAST_BITS, drawn, even
 from .mpc3_party import SERVERS, Party
 from .mpc3_results import ForParties, RuleForParties, RuleForServers, SumForParties, SumForServers, take
 from .mpc3_server import Server
@@ -128,14 +129,12 @@ class Play(mpc3_rules.Play):
 
     def hidden(self, number: int) -> list[int]:
         """Even numbers behind the point, of one component."""
-        source = Source.read(self.noise_key(number), 0)
-        half = 2 ** (HIDDEN_BITS - 1)
-        return [(next(source) >> (64 - HIDDEN_BITS)) - half for _ in range(self.job.dim)]
+        return even(self.noise_key(number), LAST_BITS, 0, HIDDEN_BITS, self.job.dim)
 
     def make_up(self, shown: list[int], divisor: float) -> None:
         """Components that servers might have, of which each says the hashes to the others."""
-        sources = [Source.read(pick(f"{self.job.job}/component/{number}"), 0) for number in (1, 2)]
-        others = [[next(words) for _ in shown] for words in sources]
+        keys = [pick(f"{self.job.job}/component/{number}") for number in (1, 2)]
+        others = [mask_lanes(key, 64, 0, len(shown)) for key in keys]
         first = [(word - a - b) % 2**64 for word, a, b in zip(shown, *others, strict=True)]
         components = [first, *others]
         for server in self.servers:

@@ -39,7 +39,7 @@ def whole_numbers(values: list[float], clip: float, job: dict[str, Any], seed: b
         if sum(u * u for u in numbers) <= job["squared_norm"]:
             return numbers
         attempt += 1
-        scale *= 1.0 if attempt < 8 else 1.0 - 2.0**-6
+        scale *= 1.0 if attempt < 9 else 1.0 - 2.0**-6
 
 
 def a_round(

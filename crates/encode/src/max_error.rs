@@ -52,7 +52,7 @@ impl Encoding {
     ///   no further off than the word of one party, because every party with weight w adds at most one level (half of
     ///   one) of the w levels that its weight makes of each.
     /// * arithmetic in `f64`: c * 2^-49, and c * dim * 2^-56 for a norm.
-    /// * with noise, c * 2^-40, by which vectors are shorter than their bound. What noise adds is
+    /// * with noise, c * 2^-40, by which vectors are shorter than their bound. Noise adds
     ///   [`Encoding::noise_deviation`];
     /// * the mean itself in single precision, where that is the precision of the job: c * 2^-24. A mean is never larger
     ///   than c, and c * 2^-24 is above the smallest step of a single.

@@ -51,10 +51,10 @@ impl From<MaskSeed> for Seeds {
     }
 }
 
-/// Numbers at a time: a block of noise.
-const PIECE: usize = 1024;
+/// Numbers at a time: four blocks of noise, as many words as a tile has.
+const PIECE: usize = 4096;
 
-/// Roundings before the vector itself is scaled down.
+/// New roundings before the vector itself is scaled down.
 const ROUNDINGS: u32 = 8;
 
 /// How much shorter vectors are than their bound before rounding: more than arithmetic can lengthen them.
@@ -140,7 +140,7 @@ impl<'a> NoisedWords<'a> {
         let mut noise = Zeroizing::new([0; PIECE]);
         let (mut start, mask) = (coordinates.start, self.encoding.width().mask());
         while start < coordinates.end {
-            // Pieces end where a block of noise does.
+            // Pieces end with a block of noise.
             let end = coordinates.end.min((start / PIECE + 1) * PIECE);
             let (piece, rest) = lanes.split_at_mut(end - start);
             let values = &values[start..end];
@@ -172,8 +172,8 @@ struct Within {
 
 impl Within {
     /// Rounds until the sum of squares is at most T, in whole numbers, and gives the last rounding. Random bits of rounding k,
-    /// from 0 on, are those of the stream with the nonce k, 12 bytes big-endian. From the 9th rounding on the vector is scaled
-    /// by 1 − 2^-6 each time.
+    /// from 0 on, are in the stream with the nonce k, 12 bytes big-endian. From the 9th new rounding on the vector is scaled by
+    /// 1 − 2^-6 each time.
     fn rounded(&self, values: Values<'_>, key: &MaskKey) -> (WholeScale, MaskStream) {
         let (mut scale, mut number) = (self.scale, 0_u32);
         loop {
@@ -186,7 +186,7 @@ impl Within {
                 return (whole, stream);
             }
             number += 1;
-            if number >= ROUNDINGS {
+            if number > ROUNDINGS {
                 scale *= 1.0 - 1.0 / 64.0;
             }
         }

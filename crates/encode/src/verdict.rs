@@ -5,7 +5,7 @@ use crate::lanes;
 use crate::values::judge;
 use crate::{EncodeError, EncodeReport, Encoding, IntegerWords, Values};
 
-/// What was found when a vector was judged, value by value, by an encoding. Only judging makes one.
+/// The result of judging a vector, value by value, by an encoding. Only judging makes one.
 #[derive(Clone, Copy)]
 pub(crate) struct Verdict {
     report: EncodeReport,

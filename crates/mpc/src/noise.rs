@@ -9,11 +9,14 @@
 //! fails, another one has another number, other vectors and other noise, and counts as a result of its own for whoever
 //! accounts for privacy.
 //!
-//! The sampler is the one of Canonne, Kamath and Steinke (2020), on whole numbers throughout: its distribution is exactly
-//! the one that it claims. How long it takes depends on what is drawn, and on nothing else.
+//! Numbers are those of [`blindsum_privacy::Sampler`]: whole numbers from tables, in a time that does not depend on them, each
+//! less than 2^-116 off its distribution in total variation.
 
+use blindsum_crypto::Zeroizing;
 use blindsum_crypto::kex::SharedSecret;
-use blindsum_crypto::mask::{MaskKey, MaskSeed, MaskStream, Sign};
+use blindsum_crypto::mask::{MaskKey, MaskSeed, Sign};
+use blindsum_privacy::noise::MAX_DENOMINATOR;
+use blindsum_privacy::{PrivacyError, Sampler, Variance};
 
 use crate::double::ceil_log2;
 use crate::ring::words;
@@ -22,18 +25,15 @@ use crate::{Agreed, MpcError, Ring, ServerIndex, Shares};
 /// Numbers that are drawn from one stream.
 const BLOCK: usize = 1024;
 
-/// Words that are taken from a stream at once.
-const BUFFER: usize = 512;
+/// Purposes of streams beside those of the sampler: even numbers within a step, and even last bits.
+const WITHIN_STEPS: u32 = 1;
+const LAST_BITS: u32 = 2;
 
 /// Noise of variance σ² = `numerator` / `denominator` in each component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gaussian {
-    /// a, of σ² = a / b.
-    numerator: u128,
-    /// b.
-    denominator: u128,
-    /// ⌊σ⌋ + 1: the scale of the Laplace distribution that is drawn from first.
-    scale: u128,
+    /// σ², in steps².
+    variance: Variance,
     /// k: steps are 2^k wide, and a number is drawn evenly from within its step.
     shift: u32,
 }
@@ -42,30 +42,18 @@ pub struct Gaussian {
 const MAX_STEPS_BITS: u32 = 20;
 /// 2^56: the largest standard deviation.
 const MAX_DEVIATION: f64 = (1u64 << 56) as f64;
-/// 2^10: the largest denominator of a variance.
-const DENOMINATOR: u64 = 1 << 10;
+/// 2^10: the denominator of a variance that follows from a deviation.
+const DENOMINATOR: u64 = MAX_DENOMINATOR;
 
 impl Gaussian {
     /// # Errors
     /// [`MpcError::Range`] unless the denominator is from 1 to 2^10, and σ² from 1/denominator to 2^40.
     pub fn new(numerator: u64, denominator: u64) -> Result<Self, MpcError> {
-        let refused = |name, value, rule| Err(MpcError::Range { name, value, rule });
-        if !(1..=DENOMINATOR).contains(&denominator) {
-            let rule = "1 <= denominator <= 2^10";
-            return refused("denominator of the variance", denominator, rule);
-        }
-        if !(1..=denominator << 40).contains(&numerator) {
-            let rule = "0 < variance <= 2^40";
-            return refused("numerator of the variance", numerator, rule);
-        }
-        let scale = u128::from((numerator / denominator).isqrt() + 1);
-        let (numerator, denominator) = (numerator.into(), denominator.into());
-        Ok(Self {
-            numerator,
-            denominator,
-            scale,
-            shift: 0,
-        })
+        let variance = Variance::new(numerator, denominator).map_err(|error| match error {
+            PrivacyError::Range { name, value, rule } => MpcError::Range { name, value, rule },
+            other => unreachable!("a variance has only ranges: {other}"),
+        })?;
+        Ok(Self { variance, shift: 0 })
     }
 
     /// Noise of any standard deviation from 1 to 2^56. Above 2^20 it has steps of 2^k, where 2^k is the least power of two
@@ -91,33 +79,6 @@ impl Gaussian {
             shift,
             ..Self::new(numerator, DENOMINATOR)?
         })
-    }
-
-    /// One number, within its step.
-    fn number(&self, source: &mut Source) -> i64 {
-        let steps = self.draw(source);
-        match self.shift {
-            0 => steps,
-            k => (steps << k) + (source.word() >> (64 - k)) as i64 - (1 << (k - 1)),
-        }
-    }
-
-    /// A number of steps.
-    fn draw(&self, source: &mut Source) -> i64 {
-        let (a, b, t) = (self.numerator, self.denominator, self.scale);
-        loop {
-            let (size, is_negative) = source.laplace(t);
-            // (|y| − σ²/t)² / 2σ² = (|y|bt − a)² / 2abt².
-            let distance = size.saturating_mul(b * t).abs_diff(a);
-            // It overflows more than 2^9 standard deviations away.
-            let Some(square) = distance.checked_mul(distance) else {
-                continue;
-            };
-            if source.exponential(square, 2 * a * b * t * t) {
-                let size = size as i64;
-                return if is_negative { -size } else { size };
-            }
-        }
     }
 }
 
@@ -152,109 +113,43 @@ impl NoiseKeys {
     /// Whoever lacks a component learns nothing of the last `bits` bits of what is shown: it is rounded to a multiple of
     /// 2^bits, up or down.
     pub fn draw<R: Ring>(self, gaussian: Option<&Gaussian>, bits: u32, count: usize) -> Shares<R> {
-        let number = |source: &mut Source| {
-            let noise = gaussian.map_or(0, |gaussian| gaussian.number(source));
-            match bits {
-                0 => noise,
-                // guard: the-last-bits-of-a-weighted-sum-are-hidden
-                bits => noise + (source.word() >> (64 - bits)) as i64 - (1 << (bits - 1)),
-            }
-        };
+        let sampler =
+            gaussian.map(|gaussian| (Sampler::gaussian(gaussian.variance), gaussian.shift));
         let component = |key: &MaskKey| {
-            let blocks = (0..count).step_by(BLOCK).enumerate();
-            let of_block = |(block, first): (usize, usize)| {
-                let mut source = Source::of_block(key, block as u64);
-                (first..count.min(first + BLOCK)).map(move |_| number(&mut source))
+            let blocks = (0..count).step_by(BLOCK);
+            let of_block = |first: usize| {
+                let mut numbers = vec![0; count.min(first + BLOCK) - first];
+                if let Some((sampler, shift)) = &sampler {
+                    let mut steps = Zeroizing::new(vec![0; numbers.len()]);
+                    sampler.draw(key, first as u64, &mut steps);
+                    for (number, step) in numbers.iter_mut().zip(&*steps) {
+                        *number = i64::from(*step) << shift;
+                    }
+                    add_even(key, (WITHIN_STEPS, first), *shift, &mut numbers);
+                }
+                add_even(key, (LAST_BITS, first), bits, &mut numbers);
+                numbers.into_iter().map(R::of_signed)
             };
-            blocks.flat_map(of_block).map(R::of_signed).collect()
+            blocks.flat_map(of_block).collect()
         };
         Shares::of(component(&self.own), component(&self.next))
     }
 }
 
-/// Random words, and numbers with exact probabilities made of them.
-struct Source {
-    stream: MaskStream,
-    taken: usize,
-    buffer: Vec<u64>,
-}
-
-impl Source {
-    fn of_block(key: &MaskKey, number: u64) -> Self {
-        let mut nonce = [0; 12];
-        nonce[4..].copy_from_slice(&number.to_be_bytes());
-        Self {
-            stream: key.stream(nonce, Sign::Add),
-            taken: 0,
-            buffer: Vec::new(),
-        }
+/// Adds to each number one of 2^bits that follow each other about 0, drawn evenly: the upper bits of word i of the stream of
+/// a block with the number `first` in front, whose nonce is the purpose and the block's number.
+fn add_even(key: &MaskKey, (purpose, first): (u32, usize), bits: u32, numbers: &mut [i64]) {
+    if bits == 0 {
+        return;
     }
-
-    fn word(&mut self) -> u64 {
-        if let Some(word) = self.buffer.pop() {
-            return word;
-        }
-        self.buffer = words(&self.stream, self.taken, BUFFER);
-        self.taken += BUFFER;
-        // They are taken from the end, in the order of the stream.
-        self.buffer.reverse();
-        self.buffer.pop().unwrap_or_default()
-    }
-
-    /// From 0 to `end` − 1, each with the same probability.
-    fn below(&mut self, end: u128) -> u128 {
-        let bits = 128 - end.saturating_sub(1).leading_zeros();
-        loop {
-            let drawn = match bits {
-                0 => 0,
-                1..=64 => u128::from(self.word() >> (64 - bits)),
-                _ => {
-                    let low = u128::from(self.word());
-                    low | u128::from(self.word() >> (128 - bits)) << 64
-                }
-            };
-            if drawn < end.max(1) {
-                return drawn;
-            }
-        }
-    }
-
-    /// True with probability e^(−n/d), for n from 0 to d.
-    fn fraction(&mut self, n: u128, d: u128) -> bool {
-        let mut k = 1;
-        while self.below(d.saturating_mul(k)) < n {
-            k += 1;
-        }
-        k % 2 == 1
-    }
-
-    /// True with probability e^(−n/d).
-    fn exponential(&mut self, n: u128, d: u128) -> bool {
-        for _ in 0..n / d {
-            if !self.fraction(1, 1) {
-                return false;
-            }
-        }
-        self.fraction(n % d, d)
-    }
-
-    /// The size of y and whether it is negative, where y has a probability that falls with e^(−|y|/t).
-    fn laplace(&mut self, t: u128) -> (u128, bool) {
-        loop {
-            let rest = self.below(t);
-            if !self.fraction(rest, t) {
-                continue;
-            }
-            let mut whole = 0;
-            while self.fraction(1, 1) {
-                whole += 1;
-            }
-            let (size, is_negative) = (rest + t * whole, self.word() >> 63 == 1);
-            // 0 has one sign.
-            if size > 0 || !is_negative {
-                return (size, is_negative);
-            }
-        }
+    let mut nonce = [0; 12];
+    nonce[..4].copy_from_slice(&purpose.to_be_bytes());
+    nonce[4..].copy_from_slice(&((first / BLOCK) as u64).to_be_bytes());
+    let stream = key.stream(nonce, Sign::Add);
+    let words = Zeroizing::new(words(&stream, 0, numbers.len()));
+    for (number, word) in numbers.iter_mut().zip(&*words) {
+        // guard: the-last-bits-of-a-weighted-sum-are-hidden
+        *number += (word >> (64 - bits)) as i64 - (1 << (bits - 1));
     }
 }
 

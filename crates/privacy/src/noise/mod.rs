@@ -149,7 +149,8 @@ impl Sampler {
         }
     }
 
-    fn gaussian(variance: Variance) -> Self {
+    /// The tables of [`Mechanism::DiscreteGaussian`].
+    pub fn gaussian(variance: Variance) -> Self {
         let (mut top, mut levels) = (variance, 0);
         while top.is_at_least(TOP) {
             top.numerator -= BASE * top.denominator;
