@@ -26,7 +26,7 @@ LARGE = {
         "party::suspended::Suspended": (26, 40),
         "store::written::StoredBytes": (16, 40),
         # What people read.
-        "report::JobStatus": (23, 40),
+        "report::JobStatus": (24, 40),
         "report::RoundReport": (17, 40),
     },
     "net": {

@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
+import numpy as np
 import pytest
 
 import blindsum as bs
@@ -106,6 +107,30 @@ def test_an_error_survives_pickle_and_copies(error):
     (again,) = pickle.loads(pickle.dumps([pickle.loads(pickle.dumps(noted))]))
     same(again, noted)
     assert again.__notes__ == ["in round 3"]
+
+
+def test_an_input_error_has_its_parts():
+    error = bs.InputError("updates[2]", "coordinate 3 is not a finite number", 3)
+    assert (error.field, error.rule, error.index) == ("updates[2]", "coordinate 3 is not a finite number", 3)
+    assert str(error) == "updates[2]: coordinate 3 is not a finite number"
+
+
+def test_an_input_error_of_the_core_has_its_parts():
+    spec = bs.JobSpec(protocol="plain", parties=2, dim=3)
+    with pytest.raises(bs.InputError) as caught:
+        bs.simulate(spec, updates=[np.zeros(3), np.array([0.0, np.inf, 0.0])])
+    assert (caught.value.field, caught.value.index) == ("updates[1]", 1)
+    assert str(caught.value) == f"updates[1]: {caught.value.rule}"
+
+
+def test_an_input_error_of_a_learner_says_whose_it_is_and_where():
+    named = bs.InputError("metrics['loss']", "must be a number, not str")
+    error = bs.DomainInputError.of(1, "metrics", named)
+    assert str(error) == "metrics of learner 1 of the domain: metrics['loss']: must be a number, not str"
+    assert (error.field, error.rule, error.learner) == ("metrics", str(named), 1)
+    error = bs.DomainInputError.of(1, "update", bs.InputError("update", "coordinate 3 is nan", 3))
+    assert str(error) == "update of learner 1 of the domain: coordinate 3 is nan"
+    assert (error.field, error.rule, error.index) == ("update", "coordinate 3 is nan", 3)
 
 
 def test_an_error_of_a_subclass_survives():

@@ -91,6 +91,7 @@ def test_a_key_that_only_looks_like_ours_is_refused_by_name(key):
             bs.PolicyError,
             "blindsum-policy-min-honest",
         ),
+        (bs.PolicyError(None, "the coordinator has seen 1100 graphs"), bs.PolicyError, "policy: the job"),
         (bs.RoundAborted(1, "too few: secret"), bs.BlindsumError, "RoundAborted"),
         (OSError(28, "no space", "/etc/secret"), bs.BlindsumError, "OSError"),
         (KeyError("secret"), bs.BlindsumError, "KeyError"),

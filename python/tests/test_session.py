@@ -174,8 +174,9 @@ def test_a_wrong_address_to_listen_on_is_a_setting_that_is_wrong(place):
 
 def test_the_policy_is_the_party_s_own(place):
     with place.coordinator(place.spec(parties=3)) as coordinator:
-        with pytest.raises(bs.PolicyError, match="allowed_protocols"):
+        with pytest.raises(bs.PolicyError, match="allowed_protocols") as refused:
             place.join(coordinator, "a", policy=bs.Policy())
+        assert refused.value.field == "allowed_protocols"
         with pytest.raises(bs.ConfigError, match="policy"):
             place.join(coordinator, "a", policy=bs.Policy(allowed_protocols=["nonsense"]))
         with pytest.raises(bs.ConfigError, match=r"policy\.min_corrupt: 1\.5 must be a number from 0 to 1"):
@@ -197,8 +198,10 @@ def test_the_policy_is_the_party_s_own(place):
 )
 def test_a_job_that_protects_too_little_is_refused(place, fields, rules, text):
     spec = place.spec(**{"protocol": "secagg", "parties": 5} | fields)
-    with place.coordinator(spec) as coordinator, pytest.raises(bs.PolicyError, match=text):
+    with place.coordinator(spec) as coordinator, pytest.raises(bs.PolicyError, match=text) as refused:
         place.join(coordinator, "a", policy=bs.Policy(**rules))
+    assert refused.value.field == text
+    assert text in bs.Policy.__dataclass_fields__
 
 
 def test_the_job_that_was_agreed_on_is_taken(place):

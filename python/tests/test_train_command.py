@@ -1,6 +1,7 @@
 """``blindsum train``: a model and data of a user's own, simulated and as processes."""
 
 import json
+import logging
 import sys
 
 import numpy as np
@@ -8,6 +9,9 @@ import pytest
 
 import blindsum as bs
 from blindsum.cli import main
+from blindsum.clipping import ClippingLog
+from blindsum.rounds import Clipped
+from blindsum.training import processes
 
 MODULE = """
 import numpy as np
@@ -288,3 +292,20 @@ def test_a_run_whose_parties_can_never_give_an_update_ends_and_says_why(raises, 
     assert "3 rounds in a row have no sum" in said
     record = bs.TrainingRecord.from_jsonl(folder / "run" / "record.jsonl")
     assert {one.outcome for one in record.rounds} == {"abort"}
+
+
+def test_parties_of_a_run_write_their_warnings_about_rounds(tmp_path, monkeypatch):
+    logger = logging.getLogger("blindsum")
+    monkeypatch.setattr(logger, "handlers", [])
+    path = tmp_path / "party-1.warnings"
+    assert processes._warnings(path) == []
+    processes._write_warnings(str(path))
+    log = ClippingLog(bs.JobSpec(protocol="secagg", parties=3, dim=4, job="one"))
+    log.tell(7, Clipped(2, None))
+    logger.info("job %r, round %d: nothing", "one", 7, extra={"round": 7})
+    logger.warning("job 'one', round 7: another program's line")
+    logger.handlers[0].close()
+    with path.open("a", encoding="utf-8") as file:
+        file.write('"under way')
+    (text,) = processes._warnings(path)
+    assert text.startswith("job 'one', round 7: 2 of 4 coordinates of this party's update were cut off")
