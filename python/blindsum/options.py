@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Required, TypedDict
 
-from blindsum.tables import UNSET, Encoding, Metric, Parameters, Protocol, ServerStep, Stop, Tensor
+from blindsum.tables import UNSET, Encoding, Metric, Parameters, Privacy, Protocol, ServerStep, Stop, Tensor
 
 if TYPE_CHECKING:
     from blindsum.layouts import ModelLayout
 
 __all__ = [
+    "DiscreteGaussian",
     "FedAdagrad",
     "FedAdam",
     "FedAvg",
@@ -25,6 +26,7 @@ __all__ = [
     "Fssa",
     "Integers",
     "Mpc3",
+    "NoPrivacy",
     "NoStop",
     "PaillierAllReduce",
     "PaillierBroadcast",
@@ -36,6 +38,7 @@ __all__ = [
     "Quantised",
     "SecAgg",
     "SecAggPlus",
+    "Skellam",
 ]
 
 
@@ -545,6 +548,77 @@ class Plateau(Stop):
     least_gain: float = UNSET
 
 
+@dataclass(frozen=True, kw_only=True)
+class NoPrivacy(Privacy):
+    """No noise: sums are exact, and what they tell of a party is not bounded."""
+
+    name: ClassVar[str] = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteGaussian(Privacy):
+    """Each party adds noise of a discrete Gaussian distribution to its update.
+
+    The sum has the guarantee of the Gaussian mechanism.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        The standard deviation of the noise of the honest survivors, by the largest norm of an update; 0 finds
+        the least one that meets ``epsilon``. From 2^-6 to 2^10. By default ``0.0``.
+    epsilon : float
+        The largest ε after all rounds of the job, where it ends; 0 sets no target. By default ``0.0``.
+    delta : float
+        The δ of the guarantee, at most 0.01. It must be given. By default ``0.0``.
+    adjacency : str
+        Which two jobs must not be told apart. ``zero-out``: In one of them the update of a party is 0. The
+        party takes part in both; ``replace``: The update of a party is any other one: twice as far from it.
+        By default ``"zero-out"``.
+    spare : float
+        Rounds that may fail or be repeated, as a fraction of the job's rounds: ``epsilon`` has room for
+        these, too. By default ``0.1``.
+    """
+
+    name: ClassVar[str] = "discrete-gaussian"
+    noise_multiplier: float = UNSET
+    epsilon: float = UNSET
+    delta: float = UNSET
+    adjacency: str = UNSET
+    spare: float = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skellam(Privacy):
+    """Each party adds noise of Skellam's distribution to its update.
+
+    Its ε is a bound by Rényi divergences, a few percent above that of `discrete-gaussian`.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        The standard deviation of the noise of the honest survivors, by the largest norm of an update; 0 finds
+        the least one that meets ``epsilon``. From 2^-6 to 2^10. By default ``0.0``.
+    epsilon : float
+        The largest ε after all rounds of the job, where it ends; 0 sets no target. By default ``0.0``.
+    delta : float
+        The δ of the guarantee, at most 0.01. It must be given. By default ``0.0``.
+    adjacency : str
+        Which two jobs must not be told apart. ``zero-out``: In one of them the update of a party is 0. The
+        party takes part in both; ``replace``: The update of a party is any other one: twice as far from it.
+        By default ``"zero-out"``.
+    spare : float
+        Rounds that may fail or be repeated, as a fraction of the job's rounds: ``epsilon`` has room for
+        these, too. By default ``0.1``.
+    """
+
+    name: ClassVar[str] = "skellam"
+    noise_multiplier: float = UNSET
+    epsilon: float = UNSET
+    delta: float = UNSET
+    adjacency: str = UNSET
+    spare: float = UNSET
+
+
 @dataclass(frozen=True, init=False)
 class JobFields:
     """What every job has; a field that was not given has its default.
@@ -607,6 +681,9 @@ class JobFields:
     stop : Stop
         The rule that ends the job early and defines the best model, with its options: ``"name"``, or a table
         with ``name`` and options. A table without ``name`` means ``plateau``. By default ``"never"``.
+    privacy : Privacy
+        What hides a party in the sum itself, with its options: ``"name"``, or a table with ``name`` and
+        options. A table without ``name`` means ``discrete-gaussian``. By default ``"none"``.
     """
 
     protocol: Protocol
@@ -630,6 +707,7 @@ class JobFields:
     step: ServerStep
     initial: str
     stop: Stop
+    privacy: Privacy
 
 
 class JobArguments(TypedDict, total=False):
@@ -656,6 +734,7 @@ class JobArguments(TypedDict, total=False):
     step: str | ServerStep | Mapping[str, object]
     initial: str
     stop: str | Stop | Mapping[str, object]
+    privacy: str | Privacy | Mapping[str, object]
 
 
 PROTOCOLS: dict[str, type[Protocol]] = {
@@ -679,3 +758,4 @@ STEPS: dict[str, type[ServerStep]] = {
     item.name: item for item in (FedAvg, FedAvgM, FedAdam, FedYogi, FedAdagrad)
 }
 STOPS: dict[str, type[Stop]] = {item.name: item for item in (NoStop, Plateau)}
+MECHANISMS: dict[str, type[Privacy]] = {item.name: item for item in (NoPrivacy, DiscreteGaussian, Skellam)}

@@ -304,6 +304,7 @@ def test_parties_of_a_run_write_their_warnings_about_rounds(tmp_path, monkeypatc
     log.tell(7, Clipped(2, None))
     logger.info("job %r, round %d: nothing", "one", 7, extra={"round": 7})
     logger.warning("job 'one', round 7: another program's line")
+    logger.handlers[0].close()
     with path.open("a", encoding="utf-8") as file:
         file.write('"under way')
     (text,) = processes._warnings(path)
