@@ -49,7 +49,7 @@ impl Encoding {
                 }
                 Kind::Noised { sizes, .. } => {
                     let sums = Sums {
-                        bits: self.width().bits(),
+                        bits: sizes.width(),
                         limit: sizes.limit(),
                         step: self.step_with_noise(sizes) / survivors as f64,
                     };

@@ -23,6 +23,9 @@ pub struct NoiseShare {
     pub adjacency: Adjacency,
     /// The noise of `honest` parties by the length of a vector.
     pub multiplier: Multiplier,
+    /// Whether words are added modulo 2^b, so that their sum may wrap. If not, words get as many bits more as the number of
+    /// parties has, and the sum is taken modulo 2^b at the end.
+    pub wraps: bool,
 }
 
 impl From<PrivacyError> for EncodeError {
@@ -78,6 +81,14 @@ impl NoiseShare {
             multiplier: self.multiplier,
         };
         let sizes = sizes.validate()?;
-        Ok((Kind::Noised { rounding, sizes }, sizes.width()))
+        let width = match self.wraps {
+            true => sizes.width(),
+            // guard: sums-that-must-not-wrap-have-room
+            false => {
+                let most = parties as u128 * ((1 << sizes.width()) - 1);
+                u128::BITS - most.leading_zeros()
+            }
+        };
+        Ok((Kind::Noised { rounding, sizes }, width))
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct NoisedWords<'a> {
     rounding: MaskStream,
     sampler: Sampler,
     noise: MaskKey,
+    /// 2^b − 1.
+    mask: u64,
     tail: Zeroizing<Vec<u64>>,
 }
 
@@ -99,6 +101,7 @@ impl<'a> NoisedWords<'a> {
             rounding,
             sampler: Sampler::new(sizes.spec().mechanism, sizes.variance())?,
             noise: noise.key(),
+            mask: u64::MAX >> (u64::BITS - sizes.width()),
             tail: encoding.tail(1, &[], &MetricLevels::default()),
         })
     }
@@ -138,7 +141,7 @@ impl<'a> NoisedWords<'a> {
         let (mut lanes, coordinates) = lanes::split_tail(self.encoding, &self.tail, first, lanes);
         let mut buffers = Buffers::new();
         let mut noise = Zeroizing::new([0; PIECE]);
-        let (mut start, mask) = (coordinates.start, self.encoding.width().mask());
+        let mut start = coordinates.start;
         while start < coordinates.end {
             // Pieces end with a block of noise.
             let end = coordinates.end.min((start / PIECE + 1) * PIECE);
@@ -151,7 +154,7 @@ impl<'a> NoisedWords<'a> {
             simd::run(WithNoise {
                 numbers: &buffers.numbers[..values.len()],
                 noise,
-                mask,
+                mask: self.mask,
                 lanes: piece,
             });
             (start, lanes) = (end, rest);

@@ -20,6 +20,7 @@ fn share(honest: usize, z: f64) -> NoiseShare {
         mechanism: Mechanism::DiscreteGaussian,
         adjacency: Adjacency::ZeroOut,
         multiplier: Multiplier::at_least(z).unwrap(),
+        wraps: true,
     }
 }
 
@@ -120,6 +121,7 @@ fn case_39_words_and_means_are_those_of_the_model() {
                 _ => Adjacency::ZeroOut,
             },
             multiplier: Multiplier::of_units(round.units).unwrap(),
+            wraps: true,
         };
         let encoding = EncodingSpec {
             noise: Some(noise),
@@ -420,6 +422,45 @@ proptest! {
 }
 
 /// Metrics go beside a vector with noise in words of their own, and their sums do not wrap.
+/// Where sums must not wrap, words have room for the sum of all, and stand for the same numbers.
+#[test]
+fn sums_that_must_not_wrap_have_room() {
+    let whole = NoiseShare {
+        wraps: false,
+        ..share(8, 1.0)
+    };
+    let wrapping = noised(50, 12, Rounding::Stochastic).validate().unwrap();
+    let adding = EncodingSpec {
+        noise: Some(whole),
+        ..noised(50, 12, Rounding::Stochastic)
+    };
+    let adding = adding.validate().unwrap();
+    // ⌈log2 10⌉ more.
+    assert_eq!(adding.width().bits(), wrapping.width().bits() + 4);
+    let values: Vec<f64> = (0..50).map(|i| f64::from(i - 25) / 100.0).collect();
+    let (mut sums, mut largest) = (vec![0_u64; 50], 0);
+    let mut wrapped = vec![0_u64; 50];
+    for byte in 0..10 {
+        let all = words(&adding, &values, seeds(byte));
+        let same = words(&wrapping, &values, seeds(byte));
+        assert!(all.iter().eq(same.iter()));
+        for ((sum, wrapped), word) in sums.iter_mut().zip(&mut wrapped).zip(all.iter()) {
+            *sum += word;
+            *wrapped = (*wrapped + word) & wrapping.width().mask();
+        }
+        largest = sums.iter().copied().max().unwrap();
+    }
+    assert!(largest > wrapping.width().mask() && largest <= adding.width().mask());
+    let (mut of_all, mut of_wrapped) = (vec![0.0; 50], vec![0.0; 50]);
+    adding
+        .decode_mean(&summed(&adding, &sums), 10, &mut of_all)
+        .unwrap();
+    wrapping
+        .decode_mean(&summed(&wrapping, &wrapped), 10, &mut of_wrapped)
+        .unwrap();
+    assert_eq!(of_all, of_wrapped);
+}
+
 #[test]
 fn metrics_stand_beside_noise() {
     let range = crate::MetricRange {

@@ -105,7 +105,7 @@ impl JobSpec {
         };
         let (mut low, mut high) = (least.units(), least.units());
         while !meets(high)? {
-            (low, high) = (high, high.saturating_mul(2));
+            (low, high) = (high, high + high / 8);
         }
         while low < high {
             let middle = low + (high - low) / 2;
@@ -127,6 +127,7 @@ impl JobSpec {
             mechanism: noise.mechanism,
             adjacency: noise.adjacency.into(),
             multiplier: Multiplier::at_least(noise.multiplier)?,
+            wraps: self.info().wraps,
         }))
     }
 }
@@ -238,15 +239,6 @@ impl Privacy {
             Adjacency::Replace => 1,
         };
         self.epsilon(releases.saturating_mul(times))
-    }
-
-    /// The standard deviation of the noise in a coordinate of the mean of so many survivors, where coordinates are clipped
-    /// to the norm `clip`.
-    pub fn deviation(&self, clip: f64, survivors: usize) -> f64 {
-        let variance = self.sizes.variance();
-        let variance = variance.numerator() as f64 / variance.denominator() as f64;
-        let step = clip / self.sizes.largest() as f64;
-        step * (variance / survivors.max(1) as f64).sqrt()
     }
 
     fn by_renyi(&self, honest: usize, releases: u64) -> Result<f64, PrivacyError> {

@@ -48,6 +48,8 @@ pub(crate) struct ProtocolInfo {
     /// Properties of a protocol in which each round needs all of its parties: a round that loses one ends, and
     /// another begins without it.
     pub ring: Option<&'static Ring>,
+    /// Whether words are added modulo a power of 2, so that sums may wrap.
+    pub wraps: bool,
     /// Whose noise hides a party of a job.
     pub noise: fn(&JobSpec) -> NoiseRule,
     /// The servers that the protocol needs in addition to the coordinator.
@@ -74,6 +76,7 @@ impl ProtocolInfo {
             key_setup: |_| None,
             results: None,
             ring: None,
+            wraps: true,
             noise: |_| NoiseRule::OfAll,
             servers: &[],
         }

@@ -69,7 +69,7 @@ fn as_many_survive_as_dropouts_leave() {
     let fewer = fewer.validate().unwrap();
     assert_eq!(fewer.privacy().unwrap().honest(), 12);
     // The same guarantee of fewer shares takes more noise in each.
-    let of = |job: &blindsum_protocol::Job| job.privacy().unwrap().deviation(1.0, 18);
+    let of = |job: &blindsum_protocol::Job| job.encoding().noise_deviation(18);
     assert!(of(&fewer) > 1.1 * of(&job));
 }
 
@@ -101,7 +101,16 @@ fn a_target_becomes_a_multiplier_that_travels() {
 #[test]
 fn skellam_takes_a_little_more_noise_for_a_target() {
     let found = |privacy: PrivacyChoice| {
-        let job = with(privacy).validate().unwrap();
+        // Skellam noise has no more than 2^20 steps² of variance.
+        let encoding = Quantised {
+            bits: 10,
+            ..clipped()
+        };
+        let spec = JobSpec {
+            encoding: encoding.into(),
+            ..with(privacy)
+        };
+        let job = spec.validate().unwrap();
         let reached = job.privacy().unwrap().epsilon(11).unwrap();
         assert!(reached <= 2.0 && reached > 1.9, "{reached}");
         job.privacy().unwrap().sizes().spec().multiplier.value()

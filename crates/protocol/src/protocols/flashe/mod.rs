@@ -50,6 +50,8 @@ pub(super) static KEY_SETUP: KeySetup = KeySetup {
 
 static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
+    // The check of a sum holds for whole numbers.
+    wraps: false,
     sparsity: |spec| Flashe::of(spec).sparsity(),
     parameters: |job, parties| {
         if let Some(schedule) = job.density() {

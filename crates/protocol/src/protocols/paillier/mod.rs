@@ -61,6 +61,8 @@ macro_rules! ways {
             parameters,
             check,
             ring: Some(&options::RING_RULES),
+            // Words of one number are side by side.
+            wraps: false,
             // A key service with one learner, or a learner that lies, may see less than the sum of all.
             noise: |spec| match spec.adversary {
                 Adversary::SemiHonest => NoiseRule::OfAll,
