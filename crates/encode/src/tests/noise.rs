@@ -424,7 +424,7 @@ proptest! {
 /// Metrics go beside a vector with noise in words of their own, and their sums do not wrap.
 /// Where sums must not wrap, words have room for the sum of all, and stand for the same numbers.
 #[test]
-fn sums_that_must_not_wrap_have_room() {
+fn case_39_sums_that_must_not_wrap_have_room() {
     let whole = NoiseShare {
         wraps: false,
         ..share(8, 1.0)

@@ -96,7 +96,6 @@ impl JobParty {
         round: u64,
         error: Option<JobError>,
     ) -> Result<(), JobError> {
-        // guard: a-refused-round-is-left
         match error {
             Some(error) if self.state.number() == Some(round) => self.end_round(error),
             None if self.state.number() == Some(round) => drop(self.state.leave_round()),

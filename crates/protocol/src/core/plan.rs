@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_few_need_not_be_heard() {
+    fn case_28_what_is_said_to_few_need_not_be_heard() {
         let (plan, party) = (disputed(), PartyId(3));
         // Of the end of stage 0 it may hear nothing; that of stage 1 it hears, whether or not there was a dispute.
         assert!(plan.may_hear(party, 0, 0) && plan.may_hear(party, 0, 1));

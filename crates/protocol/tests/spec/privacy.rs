@@ -55,10 +55,10 @@ fn the_claim_is_that_of_the_gaussian_mechanism() {
     assert!(privacy.epsilon_with(1, 1).unwrap() > 3.0 * once);
 }
 
-/// Noise is that of the survivors who are sure to be honest, so as many survive as the dropouts leave: 20 less 2, less 2
+/// Abuse case 39: noise is that of the survivors who are sure to be honest, so as many survive as the dropouts leave: 20 less 2, less 2
 /// corrupt ones.
 #[test]
-fn as_many_survive_as_dropouts_leave() {
+fn case_39_as_many_survive_as_dropouts_leave() {
     let job = with(noise()).validate().unwrap();
     assert_eq!(job.min_parties(), 18);
     assert_eq!(job.privacy().unwrap().honest(), 16);

@@ -1,7 +1,5 @@
 //! Where an option belongs: the errors about an option in the wrong table, or in none.
 
-use super::privacy::DiscreteGaussian;
-use super::stops::Plateau;
 use super::{JobSpec, SpecError};
 use crate::core::options::{Declares, Kind, Table, listing};
 
@@ -13,7 +11,6 @@ pub(super) const PARAMETERS: &str = "parameters";
 /// The field that `dim` follows from where it is not given.
 pub(super) const LAYOUT: &str = "layout";
 pub(super) const STOP: &str = "stop";
-const PRIVACY: &str = "privacy";
 /// The one field whose default follows from another.
 pub(super) const MODEL_UPDATE: &str = "model_update";
 
@@ -41,13 +38,16 @@ pub(super) fn choices() -> impl Iterator<Item = (&'static str, fn() -> Vec<Box<d
     })
 }
 
-/// The table that options without a name belong to, where there is one: only that one has options.
+/// The table that options without a name belong to: where the default has none, the first one that has.
 pub(super) fn usual(field: &str) -> Option<&'static str> {
-    match field {
-        STOP => Some(Plateau::NAME),
-        PRIVACY => Some(DiscreteGaussian::NAME),
-        _ => None,
-    }
+    let job = JobSpec::default();
+    let (_, default) = job.choices().find(|(name, _)| *name == field)?;
+    let mut tables = tables(field)
+        .into_iter()
+        .filter(|_| default.options().is_empty());
+    tables
+        .find(|table| !table.options().is_empty())
+        .map(|table| table.name())
 }
 
 /// Whether a field chooses a table.

@@ -35,10 +35,10 @@ impl ProtocolTable for Plain {
 
 static INFO: ProtocolInfo = ProtocolInfo {
     min_parties: |_| 1,
-    // guard: nobody-sees-less-than-the-noise-of-all
     noise: |_| {
         let rule = "must be none with plain: its coordinator sees every vector, so noise of all parties hides nobody; \
                     choose another protocol";
+        // guard: nobody-sees-less-than-the-noise-of-all
         NoiseRule::Refused(rule)
     },
     ..ProtocolInfo::of(plan, |_| {
