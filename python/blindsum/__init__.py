@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from blindsum.options import *  # noqa: F403
     from blindsum.plan import Step
     from blindsum.policy import Policy
+    from blindsum.privacy_claim import PrivacyClaim
     from blindsum.rounds import Clipped, Leftover, Round, RoundResult, Timings
     from blindsum.server import Server
     from blindsum.session import Session
@@ -124,6 +125,7 @@ _HOME = {
     "NetworkError": "errors",
     "OrderError": "errors",
     "PolicyError": "errors",
+    "PrivacyClaim": "privacy_claim",
     "PromiseBroken": "errors",
     "Tally": "campaigns",
     "campaign": "campaigns",
@@ -193,6 +195,7 @@ __all__ = [
     "PendingRound",
     "Policy",
     "PolicyError",
+    "PrivacyClaim",
     "PromiseBroken",
     "Repetition",
     "ResultMissed",

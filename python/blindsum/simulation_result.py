@@ -13,6 +13,7 @@ from blindsum.arrays import Sums
 from blindsum.display import Shown, html_table
 from blindsum.equality import Comparable
 from blindsum.metrics_text import metrics_text, values_and_shares
+from blindsum.privacy_claim import PrivacyClaim
 from blindsum.rounds import Leftover
 from blindsum.spec import JobSpec
 from blindsum.texts import counted
@@ -295,6 +296,12 @@ class SimulationResult(Comparable, Shown):
         return tuple(_round(one) for one in self._report.get("rounds") or [self._report])
 
     @property
+    def privacy(self) -> PrivacyClaim | None:
+        """What the noise of the job guarantees after these rounds, also those without a sum; else ``None``."""
+        rounds = self._report.get("rounds") or [self._report]
+        return self.spec.privacy_after(sum(one.get("begun", 1) for one in rounds))
+
+    @property
     def survivors(self) -> int:
         """The name that :attr:`survivor_count` had before."""
         return self.survivor_count
@@ -318,7 +325,9 @@ class SimulationResult(Comparable, Shown):
         which build, on which machine and when the numbers were made. :func:`simulate_again` repeats the
         simulation from a JSON file of all this.
         """
-        return {**self._report, **self._made_by}
+        claim = self.privacy
+        noise = {} if claim is None else {"privacy": claim.to_dict()}
+        return {**self._report, **noise, **self._made_by}
 
     def _shown(self) -> dict[str, object]:
         is_sum = self.outcome == "sum"
@@ -334,6 +343,7 @@ class SimulationResult(Comparable, Shown):
             "sum": ("exact" if self.exact else "WRONG") if is_sum else None,
             "largest error of the mean": error,
             "metrics": metrics_text(self._report.get("metrics", {})) or None,
+            "guarantee": None if (claim := self.privacy) is None else str(claim),
             "clipped coordinates": self.clipped or None,
             "found corrupt": ", ".join(f"party {one.party}: {one.test}" for one in self.excluded) or None,
             "simulated network": f"{self.virtual_seconds:g} s",

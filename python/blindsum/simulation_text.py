@@ -40,6 +40,7 @@ def parts(result: SimulationResult) -> Iterator[str | Table]:
             yield f"metrics: {metrics_text(result.to_dict()['metrics'])}"
         yield from _clipping(result)
         yield from _leftovers(result)
+        yield from _guarantee(result)
     else:
         yield f"no sum: {result.fault}"
     for one in result.excluded:
@@ -95,6 +96,12 @@ def _clipping(result: SimulationResult) -> Iterator[str]:
     bounds = f"clip = {spec.clip:g}" + (f", max_norm = {norm:g}" if norm else "")
     whose = "the update of 1 party was" if changed == 1 else f"updates of {changed} parties were"
     yield f"{whose} {what} ({bounds}){cost}"
+
+
+def _guarantee(result: SimulationResult) -> Iterator[str]:
+    """A line on what the noise guarantees, where there is any."""
+    if (claim := result.privacy) is not None:
+        yield str(claim)
 
 
 def _leftovers(result: SimulationResult) -> Iterator[str]:

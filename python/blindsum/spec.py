@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from blindsum import _native
 from blindsum.display import Shown
@@ -17,6 +17,9 @@ from blindsum.options import ENCODINGS, MECHANISMS, PROTOCOLS, STEPS, STOPS, Job
 from blindsum.plan import Step
 from blindsum.tables import UNSET, Metric, Parameters, Table, Tensor
 from blindsum.texts import counted, is_whole
+
+if TYPE_CHECKING:
+    from blindsum.privacy_claim import PrivacyClaim
 
 CHOICES: dict[str, Mapping[str, type[Table]]] = {
     "protocol": PROTOCOLS,
@@ -303,6 +306,21 @@ class JobSpec(JobFields, Shown):
         """Hash of the specification, 64 hexadecimal digits; part of every key and signature."""
         return str(self._checked["hash"])
 
+    def privacy_after(self, releases: int | None = None) -> PrivacyClaim | None:
+        """What the noise of the job guarantees after so many releases; ``None`` in a job without noise.
+
+        A release is a round whose updates were sent, with or without a result. ``None`` means as many as the
+        job may have, or one where it has no end.
+        """
+        from blindsum.checks import setting
+        from blindsum.privacy_claim import PrivacyClaim
+
+        if releases is None:
+            once = self._job.privacy_after(1)
+            releases = 1 if once is None or once["allowed"] is None else int(once["allowed"])
+        claim = self._job.privacy_after(setting("releases", releases, 0, 2**32))
+        return None if claim is None else PrivacyClaim(**claim)
+
     def _shown(self) -> dict[str, object]:
         said = dict(self._checked["said"])
         options = {name: said.pop(name) for name in CHOICES if name in said}
@@ -318,6 +336,7 @@ class JobSpec(JobFields, Shown):
             "a sum survives the loss of": counted(self.parties - self.quorum, "party"),
             "planned dropouts": counted(self.dropouts, "party"),
             "bytes of a vector": self.packed_bytes,
+            "guarantee": None if (claim := self.privacy_after()) is None else str(claim),
             "hash": self.hash,
         }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_net::{Task, memory};
+use blindsum_privacy::{Adjacency, PrivacyError};
 use blindsum_protocol::options;
-use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, RuleName, Step, Who};
+use blindsum_protocol::{Job, JobSpec, Plan, Privacy, ProtocolName, RuleName, Step, Who};
 use pyo3::prelude::*;
 use pythonize::{PythonizeError, depythonize};
 use serde::Serialize;
@@ -55,6 +56,54 @@ impl CheckedJob {
     fn described<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain(py, &described(&self.0))
     }
+
+    /// What the job's noise guarantees after so many releases; `None` in a job without noise.
+    fn privacy_after<'py>(
+        &self,
+        py: Python<'py>,
+        releases: u64,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(privacy) = self.0.privacy() else {
+            return Ok(None);
+        };
+        let claim = claim(&self.0, privacy, releases);
+        let claim =
+            claim.map_err(|error| raise(py, "ConfigError", (error.field(), error.to_string())))?;
+        plain(py, &claim).map(Some)
+    }
+}
+
+/// What the noise of a job guarantees after so many releases.
+fn claim(job: &Job, privacy: &Privacy, releases: u64) -> Result<Value, PrivacyError> {
+    let sizes = privacy.sizes();
+    let spec = sizes.spec();
+    // Where the noise of one party hides nobody no finite number is true.
+    let alone = match privacy.epsilon_with(1, releases) {
+        Ok(epsilon) => Some(epsilon),
+        Err(PrivacyError::Hides { .. }) => None,
+        Err(other) => return Err(other),
+    };
+    Ok(json!({
+        "mechanism": job.spec().privacy.name().as_str(),
+        "adjacency": match spec.adjacency {
+            Adjacency::ZeroOut => "zero-out",
+            Adjacency::Replace => "replace",
+        },
+        "delta": privacy.delta(),
+        "noise_multiplier": spec.multiplier.value(),
+        "clip": job.spec().encoding.clip(),
+        "growth": sizes.growth(),
+        "honest": privacy.honest(),
+        "releases": releases,
+        "allowed": privacy.releases(),
+        "target": privacy.target(),
+        "epsilon": privacy.epsilon(releases)?,
+        "epsilon_rdp": privacy.epsilon_by_renyi(releases)?,
+        "epsilon_replace": privacy.epsilon_of_replacing(releases)?,
+        "epsilon_alone": alone,
+        "noise_deviation": job.encoding().noise_deviation(job.min_parties()),
+        "width": sizes.width(),
+    }))
 }
 
 /// What Python gives as plain data; this error, of this place, where it is none.

@@ -34,8 +34,10 @@ impl JobSpec {
             }
             (None, _) => None,
         };
-        let mut spec = Self::default();
-        spec.encoding = EncodingChoice::unnamed(setting("bits").map(|(_, value)| value));
+        let mut spec = Self {
+            encoding: EncodingChoice::unnamed(setting("bits").map(|(_, value)| value)),
+            ..Self::default()
+        };
         for field in places::choices().map(|(field, _)| field) {
             let Some(value) = named(field) else {
                 continue;

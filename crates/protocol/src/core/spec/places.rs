@@ -29,8 +29,11 @@ pub(super) fn is_common(name: &str) -> bool {
         .any(|option| option.info.name == name)
 }
 
+/// The tables that may be chosen for a field, with the default of every option.
+type Every = fn() -> Vec<Box<dyn Table>>;
+
 /// The fields that choose a table, each with the tables that may be chosen.
-pub(super) fn choices() -> impl Iterator<Item = (&'static str, fn() -> Vec<Box<dyn Table>>)> {
+pub(super) fn choices() -> impl Iterator<Item = (&'static str, Every)> {
     let fields = JobSpec::OPTIONS.iter().map(|option| &option.info);
     fields.filter_map(|info| match info.kind {
         Kind::Tables(every) => Some((info.name, every)),

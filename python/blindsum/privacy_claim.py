@@ -1,0 +1,103 @@
+"""What the noise of a job guarantees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from blindsum.display import Shown
+from blindsum.texts import counted
+
+NOT_PROTECTED = (
+    "who takes part in a round, when, and for how long",
+    "who is lost, and in which stage",
+    "the number of survivors",
+    "metrics, and other values that travel beside updates",
+    "the model that the job starts from",
+    "what is common to many parties' data: several parties with data of one person count as one",
+)
+"""What no noise of sums protects."""
+
+
+@dataclass(frozen=True)
+class PrivacyClaim(Shown):
+    """The differential privacy of the sums of a job, after a number of releases.
+
+    A release is a round whose updates were sent, with or without a result. Every ε holds for ``delta`` and is
+    never below the exact one.
+
+    Attributes
+    ----------
+    mechanism : str
+        ``"discrete-gaussian"`` or ``"skellam"``.
+    adjacency : str
+        Which two jobs cannot be told apart: ``"zero-out"`` (the update of a party is 0 in one of them) or
+        ``"replace"`` (it is any other one).
+    delta : float
+        δ.
+    noise_multiplier : float
+        The standard deviation of the noise of the honest survivors, by the largest norm of an update.
+    clip : float
+        The norm that updates are clipped to.
+    growth : float
+        By what factor rounding can lift that norm: the noise counts it.
+    honest : int
+        Survivors whose noise the claim counts on: ``min_parties`` less the corrupt ones; 1 where a party can
+        rely on its own noise alone.
+    releases : int
+        Releases so far.
+    allowed : int or None
+        Releases that the job may have: its rounds, and ``spare`` of them. ``None`` in a job without an end.
+    target : float or None
+        The largest ε of the job, where it says one.
+    epsilon : float
+        The claim. For ``skellam`` it is a bound by Rényi divergences.
+    epsilon_rdp : float
+        A bound by Rényi divergences, for comparison with other accountants.
+    epsilon_replace : float
+        The claim for ``adjacency = "replace"``, whatever the job says.
+    epsilon_alone : float or None
+        ε against who sees the vector of a single party, as a coordinator of ``flashe`` with one of its
+        parties. ``None`` where the noise of one party hides nobody.
+    noise_deviation : float
+        Standard deviation of the noise in a coordinate of the mean of the fewest survivors.
+    width : int
+        Bits of a word that holds every sum with its noise.
+    """
+
+    mechanism: str
+    adjacency: str
+    delta: float
+    noise_multiplier: float
+    clip: float
+    growth: float
+    honest: int
+    releases: int
+    allowed: int | None
+    target: float | None
+    epsilon: float
+    epsilon_rdp: float
+    epsilon_replace: float
+    epsilon_alone: float | None
+    noise_deviation: float
+    width: int
+
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """What the claim says nothing of."""
+        return NOT_PROTECTED
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {**vars(self), "not_protected": list(NOT_PROTECTED)}
+
+    def __str__(self) -> str:
+        alone = "none" if self.epsilon_alone is None else f"{self.epsilon_alone:.2f}"
+        of = "" if self.target is None else f" of {self.target:g}"
+        return (
+            f"privacy: epsilon {self.epsilon:.2f}{of} at delta {self.delta:g} after "
+            f"{counted(self.releases, 'release')} ({self.adjacency}, honest {self.honest}, alone {alone})"
+        )
+
+    def _shown(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if value is not None}
