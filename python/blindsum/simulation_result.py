@@ -297,7 +297,7 @@ class SimulationResult(Comparable, Shown):
 
     @property
     def privacy(self) -> PrivacyClaim | None:
-        """What the noise of the job guarantees after these rounds, also those without a sum; else ``None``."""
+        """What the noise of the job guarantees after these rounds, with or without a sum; else ``None``."""
         rounds = self._report.get("rounds") or [self._report]
         return self.spec.privacy_after(sum(one.get("begun", 1) for one in rounds))
 
