@@ -2,11 +2,12 @@
 //! contains names, sizes and times, and no value of an update.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 
 use blindsum_encode::{EncodeError, MetricSum, VoidMetric};
 use blindsum_math::words::Words;
 pub use blindsum_protocol::Best;
-use blindsum_protocol::Round;
+use blindsum_protocol::{Job, Round};
 use serde::{Deserialize, Serialize};
 
 use crate::loss::LossCause;
@@ -105,6 +106,9 @@ pub struct RoundReport {
     /// once there is a sum, after it. None in a job without `stop`, and before the first value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
+    /// In a job with noise, the rounds so far whose updates may have been sent, this one included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub releases: u64,
     /// The name of the result, in hexadecimal digits. Parties that were told the same result have the same name. Empty
     /// before there is a result, and in a key set-up.
     #[serde(default)]
@@ -116,6 +120,54 @@ pub struct RoundReport {
     pub wire: BTreeMap<String, Bytes>,
     /// What parties did wrong, for people.
     pub faults: Vec<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What the noise of a job guarantees.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PrivacyStatus {
+    /// Rounds whose updates may have been sent, with or without a result.
+    pub releases: u64,
+    /// ε after these, not below.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// The largest ε that the job may come to, where it says one.
+    pub target: Option<f64>,
+}
+
+impl PrivacyStatus {
+    /// After so many releases; `None` in a job without noise.
+    pub fn of(job: &Job, releases: u64) -> Option<Self> {
+        let privacy = job.privacy()?;
+        Some(Self {
+            releases,
+            epsilon: privacy.epsilon(releases).unwrap_or(f64::INFINITY),
+            delta: privacy.delta(),
+            target: privacy.target(),
+        })
+    }
+}
+
+impl Display for PrivacyStatus {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let of = self
+            .target
+            .map_or(String::new(), |target| format!(" of {target}"));
+        let Self {
+            releases,
+            epsilon,
+            delta,
+            ..
+        } = self;
+        write!(
+            f,
+            "epsilon {epsilon:.2}{of} at delta {delta:e} after {releases} releases"
+        )
+    }
 }
 
 /// One metric of a round, over all survivors together.
@@ -234,6 +286,9 @@ pub struct JobStatus {
     /// `stop`, and before the first value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
+    /// What the noise of the job guarantees after the rounds so far. None in a job without noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<PrivacyStatus>,
     /// The names of connected parties.
     pub connected: Vec<String>,
     /// The key exchange of TLS on the connection of each party and each other server, as in `X25519MLKEM768`; empty for a
@@ -301,6 +356,7 @@ impl RoundReport {
             total_weight: None,
             metrics: BTreeMap::new(),
             best: None,
+            releases: 0,
             result: String::new(),
             stages: Vec::new(),
             wire: BTreeMap::new(),

@@ -13,7 +13,7 @@ impl Coordinator {
                 || self
                     .state
                     .rounds
-                    .are_over(&self.state.operator, self.state.context.spec())
+                    .are_over(&self.state.operator, self.state.context.job())
             {
                 return Ok(());
             }

@@ -89,6 +89,7 @@ impl Coordinator {
             survivors,
         };
         report.best = state.rounds.best_after(state.context.spec(), &report);
+        state.rounds.released(&state.context, &mut report);
         // guard: a-round-is-recorded-before-it-is-told
         record(state, &report, &finished.model, &ending).await?;
         state.rounds.best.clone_from(&report.best);
@@ -173,6 +174,7 @@ pub(super) async fn abort(
     }
     report.state = RoundState::Aborted;
     report.reason = reason.into();
+    state.rounds.released(&state.context, &mut report);
     report.seconds = report.elapsed(state.context.unix_millis());
     state.calls.has_none(&report);
     for (_, member) in state.invited() {

@@ -27,7 +27,7 @@ impl State {
             return Err(CallError::Busy { job: job() });
         }
         if self.phase.state() != JobState::Running
-            || self.rounds.are_over(&self.operator, self.context.spec())
+            || self.rounds.are_over(&self.operator, self.context.job())
         {
             let (state, advice) = match self.phase.state() {
                 JobState::Failed => (JobState::Failed, "resume it, or begin another job"),

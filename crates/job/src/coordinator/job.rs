@@ -60,7 +60,7 @@ impl Coordinator {
             if self
                 .state
                 .rounds
-                .are_over(&self.state.operator, self.state.context.spec())
+                .are_over(&self.state.operator, self.state.context.job())
             {
                 let served = match finish(&mut self.state).await {
                     Ok(()) => self.wait_for_reopening().await,
@@ -148,11 +148,11 @@ impl Coordinator {
     }
 }
 
-/// All rounds are done, or a metric has ended the job: everybody is told.
+/// All rounds are done, or the job ends early: everybody is told.
 async fn finish(state: &mut State) -> Result<(), Halt> {
     let (rounds, model) = (state.rounds.done, state.models.current.version());
-    let early = (!state.operator.is_over(rounds))
-        .then(|| state.rounds.ended_by_metric(state.context.spec()));
+    let early =
+        (!state.operator.is_over(rounds)).then(|| state.rounds.ended_early(state.context.job()));
     let reason = early.flatten().unwrap_or_default();
     match reason.is_empty() {
         true => info!(job = %state.context.name, rounds, model, "job done"),

@@ -1,14 +1,14 @@
 //! The rounds of a job: their numbers, how many are done, and whether a metric ends the job. What is known of the metric is in
 //! the report of every round: the latest one that is stored has it, however many rounds had no sum.
 
-use blindsum_protocol::{Best, JobSpec, Plateau};
+use blindsum_protocol::{Best, Job, JobSpec, Plateau};
 use tracing::warn;
 
 use super::Halt;
 use super::choosing::Turns;
 use super::context::Context;
 use super::operator::Operator;
-use crate::report::RoundReport;
+use crate::report::{PrivacyStatus, RoundReport};
 use crate::store::StoredJob;
 
 /// The rounds of a job.
@@ -25,6 +25,8 @@ pub(super) struct Rounds {
     pub after_key_setup: bool,
     /// The best value of the metric that may end the job.
     pub best: Option<Best>,
+    /// In a job with noise, rounds whose updates may have been sent.
+    pub releases: u64,
     /// Who took part in which round.
     pub turns: Turns,
 }
@@ -37,6 +39,7 @@ impl Rounds {
             done: stored.rounds_done,
             met: !latest.is_empty(),
             best: latest.first().and_then(|report| report.best.clone()),
+            releases: latest.first().map_or(0, |report| report.releases),
             turns: Turns::stored(latest),
             ..Self::default()
         }
@@ -63,12 +66,27 @@ impl Rounds {
     pub async fn begin(&mut self, context: &Context, version: u64) -> Result<RoundReport, Halt> {
         let mut report = RoundReport::offered(self.next, version, context.unix_millis());
         report.best = self.best.clone();
+        // guard: a-round-counts-before-anything-is-sent
+        report.releases = match context.job().privacy() {
+            Some(_) => self.releases + 1,
+            None => 0,
+        };
         let stored = report.clone();
         context
             .stored(move |store, job| store.begin_round(job, &stored))
             .await?;
         self.next += 1;
         Ok(report)
+    }
+
+    /// A round is over: it counts as a release if updates may have been sent in it.
+    pub fn released(&mut self, context: &Context, report: &mut RoundReport) {
+        let input = context.job().plan().input_stage().map(usize::from);
+        let may_be_out = input.is_some_and(|stage| report.stages.len() > stage);
+        if report.key_setup || !may_be_out {
+            report.releases = report.releases.saturating_sub(1);
+        }
+        self.releases = self.releases.max(report.releases);
     }
 
     /// The best value after the round of this report, which has a sum.
@@ -93,9 +111,26 @@ impl Rounds {
         plateau.is_over(Some(best)).then(|| plateau.reason(best))
     }
 
+    /// Why no further round may have noise of this job, for people; `None` where one may.
+    fn used_up(&self, job: &Job) -> Option<String> {
+        let privacy = job.privacy()?;
+        let allowed = privacy.target().and(privacy.releases())?;
+        // guard: no-round-beyond-the-target
+        let status = PrivacyStatus::of(job, self.releases).filter(|_| self.releases >= allowed)?;
+        Some(format!(
+            "privacy: the target is used up: {status}; begin another job"
+        ))
+    }
+
+    /// Why the job ends before its rounds are done, for people; `None` where it does not.
+    pub fn ended_early(&self, job: &Job) -> Option<String> {
+        self.ended_by_metric(job.spec())
+            .or_else(|| self.used_up(job))
+    }
+
     /// Whether no more rounds are wanted.
-    pub fn are_over(&self, operator: &Operator, spec: &JobSpec) -> bool {
-        operator.is_over(self.done) || self.ended_by_metric(spec).is_some()
+    pub fn are_over(&self, operator: &Operator, job: &Job) -> bool {
+        operator.is_over(self.done) || self.ended_early(job).is_some()
     }
 
     /// An operator lets a job go on that a metric has ended: the rounds without a gain are counted anew.

@@ -67,11 +67,14 @@ impl State {
 
     /// An error where operators want no round to begin.
     pub(super) fn may_begin(&self) -> Result<(), Halt> {
-        match self.operator.is_paused() || self.rounds.are_over(&self.operator, self.context.spec())
+        match self.operator.is_paused() || self.rounds.are_over(&self.operator, self.context.job())
         {
             true => Err(Halt::Held(match self.operator.is_paused() {
                 true => format!("the job was {}", self.operator.held()),
-                false => "an operator has ended the job".into(),
+                false => match self.rounds.ended_early(self.context.job()) {
+                    Some(reason) => reason,
+                    None => "an operator has ended the job".into(),
+                },
             })),
             false => Ok(()),
         }

@@ -5,7 +5,7 @@ use tracing::warn;
 use super::state::State;
 use crate::hex;
 use crate::machine::Time;
-use crate::report::{JobState, JobStatus, RoundReport};
+use crate::report::{JobState, JobStatus, PrivacyStatus, RoundReport};
 
 impl State {
     /// Tells the watchers what has changed, not more often than they can look; gives the time of the next
@@ -39,6 +39,7 @@ impl State {
             model_hash: hex(self.models.current.hash()),
             model_from: self.models.first.from.clone(),
             best: self.rounds.best.clone(),
+            privacy: PrivacyStatus::of(self.context.job(), self.rounds.releases),
             connected: self
                 .connections
                 .names()

@@ -22,6 +22,7 @@ mod opening;
 mod orders;
 mod party;
 mod plateau;
+mod privacy;
 mod recorded;
 mod releases;
 mod returning;

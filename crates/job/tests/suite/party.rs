@@ -9,7 +9,7 @@ use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
-use blindsum_encode::{Encoder, MetricLevels, Values};
+use blindsum_encode::{Encoder, Encoding, MetricLevels, NoiseSeed, Seeds, Values};
 use blindsum_job::coordinator::{LinkId, Peer, Traffic};
 use blindsum_job::machine::Now;
 use blindsum_job::pb;
@@ -209,8 +209,9 @@ impl Party {
             prepared: Arc::default(),
             guard: Arc::new(AnySurvivors),
         };
-        let (encoding, seed) = (round.encoding().clone(), self.seed());
-        let words = Encoder::new(&encoding, Values::F32(&self.values), 1, seed).unwrap();
+        let encoding = round.encoding().clone();
+        let seeds = self.seeds(&encoding);
+        let words = Encoder::new(&encoding, Values::F32(&self.values), 1, seeds).unwrap();
         let words = words.with_metrics(&levels(&round, self.metric));
         let first = round.plan().input_stage() == Some(0);
         let input = first.then_some(&words as &dyn blindsum_protocol::Input);
@@ -221,10 +222,11 @@ impl Party {
 
     /// A message of the coordinator: the answer, where there is one.
     pub fn answer(&mut self, number: u64, message: &Message) -> Option<Message> {
-        let seed = self.seed();
-        let (round, client) = self.round.as_mut().filter(|(r, _)| r.number() == number)?;
+        let (round, _) = self.round.as_ref().filter(|(r, _)| r.number() == number)?;
         let encoding = round.encoding().clone();
-        let words = Encoder::new(&encoding, Values::F32(&self.values), 1, seed).unwrap();
+        let seeds = self.seeds(&encoding);
+        let (round, client) = self.round.as_mut()?;
+        let words = Encoder::new(&encoding, Values::F32(&self.values), 1, seeds).unwrap();
         let words = words.with_metrics(&levels(round, self.metric));
         let client = client.as_mut()?;
         let answer = client.answer(message, Some(&words), &mut self.rng).unwrap();
@@ -260,8 +262,15 @@ impl Party {
         }
     }
 
-    fn seed(&mut self) -> MaskSeed {
-        MaskSeed::from(Secret::generate(&mut self.rng))
+    fn seeds(&mut self, encoding: &Encoding) -> Seeds {
+        let rounding = MaskSeed::from(Secret::generate(&mut self.rng));
+        match encoding.noise() {
+            None => rounding.into(),
+            Some(_) => {
+                let noise = NoiseSeed::from(Secret::generate(&mut self.rng));
+                Seeds::with_noise(rounding, noise)
+            }
+        }
     }
 }
 
