@@ -435,8 +435,8 @@ fn case_12_what_a_party_does_not_know_is_refused_by_name() {
     for (seed, spec, says) in [
         (
             30,
-            r#"{"dim":5,"job":"test","parties":3,"privacy":"central","protocol":"plain"}"#,
-            "privacy: is unknown",
+            r#"{"dim":5,"job":"test","parties":3,"discretion":"central","protocol":"plain"}"#,
+            "discretion: is unknown",
         ),
         (
             31,

@@ -116,8 +116,8 @@ impl Episode {
         let name = self.setting.job.spec().job.clone();
         let rounds = store.rounds(&name, 4);
         let rounds = rounds.map_err(|e| self.broken(engine, e.to_string()))?;
-        let mut claims = rounds.iter().flat_map(|report| &report.faults);
-        self.store.claimed |= claims.any(|fault| fault.contains(" accuses "));
+        let faults = store.faults(&name);
+        self.store.claimed |= faults.iter().any(|fault| fault.accuser.is_some());
         self.is_nobody_blamed(engine, &rounds)?;
         let kept = self.liar_sits_out(&rounds);
         self.check(engine, kept)?;

@@ -25,6 +25,9 @@ use crate::deviation::Deviation;
 use crate::engine::{Answer, Engine, Errand, Micros, Who};
 use crate::seeds::{seed_bytes, stream};
 
+/// Bytes in which parties keep what they compute ahead.
+const WORKED_AHEAD: usize = 1 << 20;
+
 /// A party.
 pub(super) struct Member {
     pub identity: Identity,
@@ -90,7 +93,11 @@ impl Member {
         let settings = Settings {
             job: job.spec().job.clone(),
             policy: policy(),
-            mask_memory: 0,
+            // Half of the parties' lives work ahead of the rounds.
+            mask_memory: match (seed + u64::from(life)) % 2 {
+                0 => 0,
+                _ => WORKED_AHEAD,
+            },
             location: String::new(),
             initial: (job.spec().initial == InitialModel::FirstParty)
                 .then(|| first_values(job, name).into()),
