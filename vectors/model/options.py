@@ -131,8 +131,11 @@ def jobs() -> list[Job]:
         found += [replace(base, **{name: OTHERS[name]}) for name in options]
     stopped = replace(BASE, metrics=OTHERS["metrics"], stop="plateau", metric="accuracy")
     found += [replace(stopped, **STOPPED[name]) for name in STOPS["plateau"]]
-    for mechanism in ("discrete-gaussian", "skellam"):
-        noised = replace(BASE, clipping="l2", privacy=mechanism, noise_multiplier=1.25, delta=1e-5)
+    # Skellam noise has a variance of at most 2^20 steps².
+    for mechanism, bits in (("discrete-gaussian", 16), ("skellam", 8)):
+        noised = replace(
+            BASE, bits=bits, clipping="l2", privacy=mechanism, noise_multiplier=1.25, delta=1e-5
+        )
         found.append(noised)
         found += [replace(noised, **NOISED[name]) for name in NOISE]
     return found

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use blindsum_protocol::options::Table;
 use blindsum_protocol::{
-    EncodingChoice, EncodingName, JobSpec, ProtocolChoice, ProtocolName, StepChoice, StepName,
-    StopChoice, StopName,
+    EncodingChoice, EncodingName, JobSpec, PrivacyChoice, PrivacyName, ProtocolChoice,
+    ProtocolName, StepChoice, StepName, StopChoice, StopName,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -22,6 +22,7 @@ struct Defaults {
     encoding: BTreeMap<String, Map<String, Value>>,
     step: BTreeMap<String, Map<String, Value>>,
     stop: BTreeMap<String, Map<String, Value>>,
+    privacy: BTreeMap<String, Map<String, Value>>,
 }
 
 /// Every option that the model knows has the default that the model gives it.
@@ -48,6 +49,8 @@ fn defaults_are_for_ever() {
     assert_eq!(chosen, JobSpec::default().step.to_string());
     let chosen = expected.job.remove("stop").unwrap();
     assert_eq!(chosen, JobSpec::default().stop.to_string());
+    let chosen = expected.job.remove("privacy").unwrap();
+    assert_eq!(chosen, JobSpec::default().privacy.to_string());
     check(&JobSpec::default(), &expected.job);
     for (name, options) in expected.protocol {
         let named = ProtocolName::ALL
@@ -68,6 +71,12 @@ fn defaults_are_for_ever() {
     for (name, options) in expected.stop {
         let named = StopName::ALL.iter().find(|stop| stop.as_str() == name);
         check(StopChoice::from(*named.unwrap()).table(), &options);
+    }
+    for (name, options) in expected.privacy {
+        let named = PrivacyName::ALL
+            .iter()
+            .find(|privacy| privacy.as_str() == name);
+        check(PrivacyChoice::from(*named.unwrap()).table(), &options);
     }
 }
 
