@@ -1,7 +1,5 @@
 //! Jobs with noise: releases are counted, also those of rounds without a result, and a job ends when its target is used up.
 
-use std::time::Duration;
-
 use blindsum_job::report::{JobState, PrivacyStatus};
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{Adversary, Clipping, DiscreteGaussian, JobSpec, ProtocolName, Quantised};
@@ -97,10 +95,10 @@ fn rounds_that_ask_for_no_update_do_not_count() {
     let mut scene = Scene::new(spec(), 1);
     scene.connect_all();
     scene.play_with(&[0]);
-    // Nobody else is ready in time.
-    let before = scene.server.status().round.clone().unwrap().number;
-    while scene.server.status().round.clone().unwrap().number == before {
-        scene.pass(Duration::from_secs(10));
+    // Nobody else is ready in time, and three rounds fail in a row.
+    while scene.state() == JobState::Running {
+        scene.wait();
     }
+    assert_eq!(scene.state(), JobState::Failed);
     assert_eq!(privacy(&scene).releases, 0);
 }

@@ -67,7 +67,8 @@ impl World {
         episode.check(engine, kept)
     }
 
-    /// Nothing more goes wrong, but for who lies: the job comes to its end. False where it cannot, since its model is lost.
+    /// Nothing more goes wrong, but for who lies: the job comes to its end. False where it cannot: its model is lost, or it needs
+    /// an honest answer of who lies.
     fn calm_down(&mut self) -> Result<bool, Broken> {
         let episode = &mut self.episode;
         let lies = episode.faults;
@@ -88,6 +89,9 @@ impl World {
             }
             if self.is_missed() {
                 until += COMING_BACK;
+            }
+            if self.engine.time() > until && self.needs_the_liar() {
+                return Ok(false);
             }
             if self.engine.time() > until {
                 let what = "P5: the job does not come to its end".into();
@@ -113,6 +117,14 @@ impl World {
         }
         episode.store.from_backup = kind == Kind::Rollback;
         engine.kill(episode, Who::Server);
+    }
+
+    /// A job of three servers may need the very party that lies, where a result with it was opened and then lost: it says so,
+    /// and waits until its patience is over.
+    fn needs_the_liar(&self) -> bool {
+        let machine = self.engine.coordinator.machine.as_ref();
+        let waits = machine.is_some_and(|machine| !machine.status().warning.is_empty());
+        waits && self.episode.liar.is_some() && !self.episode.servers.is_empty()
     }
 
     /// A job of three servers may need the very party that is gone, where a result with it was opened: it says so, and the
