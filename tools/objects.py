@@ -26,8 +26,8 @@ LARGE = {
         "party::suspended::Suspended": (26, 40),
         "store::written::StoredBytes": (16, 40),
         # What people read.
-        "report::JobStatus": (24, 40),
-        "report::RoundReport": (17, 40),
+        "report::JobStatus": (25, 40),
+        "report::RoundReport": (18, 40),
     },
     "net": {
         # What people write.
