@@ -115,7 +115,7 @@ def test_the_command_line_says_what_noise_guarantees(capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("protocol", ["plain", "pss-malicious", "mpc3"])
 def test_protocols_without_noise_are_refused_with_the_reason(protocol: str) -> None:
-    with pytest.raises(bs.SpecError, match=f"must be none with {protocol}") as caught:
+    with pytest.raises(bs.SpecError, match="must be none with") as caught:
         job(protocol)
     assert caught.value.field == "privacy"
 

@@ -1,4 +1,4 @@
-"""Vectors with noise to words modulo 2^b, and sums of them to means, one coordinate at a time."""
+"""Vectors with noise to words of b bits, and sums of them to means, one coordinate at a time."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def a_round(
             values = [0.0] * dim
         rounding, noise = (sha256(digits + name).digest() for name in (b"rounding", b"noise"))
         numbers = whole_numbers(values, clip, job, rounding)
-        words = [
-            (u + number(noise, str(job["mechanism"]), variance, i)) % 2**width for i, u in enumerate(numbers)
-        ]
+        drawn = [number(noise, str(job["mechanism"]), variance, i) for i in range(dim)]
+        noised = [u + y for u, y in zip(numbers, drawn, strict=True)]
+        words = [max(0, min(2**width - 1, value + 2 ** (width - 1))) for value in noised]
         total = [(a + b) % 2**width for a, b in zip(total, words, strict=True)]
         vectors.append(
             {
@@ -78,7 +78,8 @@ def a_round(
             }
         )
     step = clip / (2 ** (bits - 1) - 1) / len(vectors)
-    lifted = [word - 2**width if word >= 2 ** (width - 1) else word for word in total]
+    centred = [(word - len(vectors) * 2 ** (width - 1)) % 2**width for word in total]
+    lifted = [word - 2**width if word >= 2 ** (width - 1) else word for word in centred]
     assert all(abs(word) <= limit for word in lifted)
     return job | {
         "clip": bits_of(clip),

@@ -50,6 +50,7 @@ impl Encoding {
                 Kind::Noised { sizes, .. } => {
                     let sums = Sums {
                         bits: sizes.width(),
+                        zero: (survivors as u64) << (sizes.width() - 1),
                         limit: sizes.limit(),
                         step: self.step_with_noise(sizes) / survivors as f64,
                     };

@@ -1,9 +1,9 @@
 //! Vectors with noise of differential privacy, and the rules of an encoding that has it.
 //!
 //! Coordinates of such an encoding are whole numbers u from −M to M, M = 2^(bits − 1) − 1, in steps of γ = clip / M: 0 is one
-//! of them, so that a party which sends nothing is a vector of zeros. Each gets a number z of noise, and the word is
-//! (u + z) mod 2^b. A sum of words stands for a number from −2^(b−1) to 2^(b−1) − 1, and b is so large that an honest sum is
-//! one of these, but with a chance of 2^-40 in a round.
+//! of them, so that a party which sends nothing is a vector of zeros. Each gets a number y of noise, and the word is
+//! u + y + 2^(b−1). A sum of words, less 2^(b−1) for each, stands for a number from −2^(b−1) to 2^(b−1) − 1 modulo 2^b, and b is so
+//! large that an honest sum is one of these, but with a chance of 2^-40 in a round.
 
 use blindsum_privacy::{Adjacency, Mechanism, Multiplier, PrivacyError, SizesSpec};
 
@@ -11,6 +11,9 @@ use crate::EncodeError;
 use crate::clip::ClipSpec;
 use crate::kind::{EncodingKind, Kind};
 use crate::levels::Rounding;
+
+/// Bits of a word with noise, such that numbers of 64 bits hold each with its noise.
+const MAX_WIDTH: u32 = 62;
 
 /// The share of noise that each party adds to its vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +84,12 @@ impl NoiseShare {
             multiplier: self.multiplier,
         };
         let sizes = sizes.validate()?;
+        if sizes.width() > MAX_WIDTH {
+            let (most, width) = (MAX_WIDTH, sizes.width());
+            let rule =
+                format!("words with noise have at most {most} bits, not {width}: use fewer bits");
+            return Err(EncodeError::spec("bits", rule));
+        }
         let width = match self.wraps {
             true => sizes.width(),
             // guard: sums-that-must-not-wrap-have-room

@@ -70,8 +70,8 @@ pub(crate) struct NoisedWords<'a> {
     rounding: MaskStream,
     sampler: Sampler,
     noise: MaskKey,
-    /// 2^b − 1.
-    mask: u64,
+    /// 2^(b−1): what stands for 0.
+    middle: i64,
     tail: Zeroizing<Vec<u64>>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> NoisedWords<'a> {
             rounding,
             sampler: Sampler::new(sizes.spec().mechanism, sizes.variance())?,
             noise: noise.key(),
-            mask: u64::MAX >> (u64::BITS - sizes.width()),
+            middle: 1 << (sizes.width() - 1),
             tail: encoding.tail(1, &[], &MetricLevels::default()),
         })
     }
@@ -154,7 +154,7 @@ impl<'a> NoisedWords<'a> {
             simd::run(WithNoise {
                 numbers: &buffers.numbers[..values.len()],
                 noise,
-                mask: self.mask,
+                middle: self.middle,
                 lanes: piece,
             });
             (start, lanes) = (end, rest);

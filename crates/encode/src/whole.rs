@@ -83,11 +83,15 @@ impl<R: Real> Kernel for Rounded<'_, R> {
     }
 }
 
-/// Writes (number + noise) mod 2^b.
+/// Writes numbers with noise as words of b bits: 2^(b−1) stands for 0. No word is reduced modulo 2^b, since how many of the
+/// words in a sum were would tell the signs of their parties. So a sum of words tells nothing but the sum of the numbers. A
+/// number that b bits do not hold becomes the nearest that they do: with two parties or more that has a chance below 2^-40 in
+/// all rounds that there can be.
 pub(crate) struct WithNoise<'a, L> {
     pub(crate) numbers: &'a [i64],
     pub(crate) noise: &'a [i32],
-    pub(crate) mask: u64,
+    /// 2^(b−1).
+    pub(crate) middle: i64,
     pub(crate) lanes: &'a mut [L],
 }
 
@@ -98,8 +102,10 @@ impl<L: Lane> Kernel for WithNoise<'_, L> {
     fn run(self) {
         let inputs = self.numbers.iter().zip(self.noise);
         for (lane, (number, noise)) in self.lanes.iter_mut().zip(inputs) {
-            let word = number.wrapping_add(i64::from(*noise)).cast_unsigned();
-            *lane = L::truncate(word & self.mask);
+            let noised = number.wrapping_add(i64::from(*noise));
+            // guard: words-with-noise-do-not-wrap
+            let word = noised.clamp(-self.middle, self.middle - 1) + self.middle;
+            *lane = L::truncate(word.cast_unsigned());
         }
     }
 }
@@ -108,6 +114,8 @@ impl<L: Lane> Kernel for WithNoise<'_, L> {
 #[derive(Clone, Copy)]
 pub(crate) struct Sums {
     pub(crate) bits: u32,
+    /// survivors · 2^(b−1), which stands for 0.
+    pub(crate) zero: u64,
     pub(crate) limit: u64,
     /// γ / survivors.
     pub(crate) step: f64,
@@ -118,7 +126,7 @@ impl Sums {
     #[inline(always)]
     fn lifted(self, word: u64) -> i64 {
         let unused = u64::BITS - self.bits;
-        (word << unused).cast_signed() >> unused
+        (word.wrapping_sub(self.zero) << unused).cast_signed() >> unused
     }
 
     /// Decodes sums; gives the index of one beyond the limit, if there is one.

@@ -133,6 +133,8 @@ pub struct PrivacyStatus {
     pub releases: u64,
     /// ε after these, not below.
     pub epsilon: f64,
+    /// ε against who sees the vector of a single party; the largest number where the noise of one party hides nobody.
+    pub epsilon_alone: f64,
     /// δ.
     pub delta: f64,
     /// The largest ε that the job may come to, where it says one.
@@ -145,7 +147,8 @@ impl PrivacyStatus {
         let privacy = job.privacy()?;
         Some(Self {
             releases,
-            epsilon: privacy.epsilon(releases).unwrap_or(f64::INFINITY),
+            epsilon: privacy.epsilon(releases).unwrap_or(f64::MAX),
+            epsilon_alone: privacy.epsilon_with(1, releases).unwrap_or(f64::MAX),
             delta: privacy.delta(),
             target: privacy.target(),
         })

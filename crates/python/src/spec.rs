@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_net::{Task, memory};
-use blindsum_privacy::{Adjacency, PrivacyError};
 use blindsum_protocol::options;
-use blindsum_protocol::{Job, JobSpec, Plan, Privacy, ProtocolName, RuleName, Step, Who};
+use blindsum_protocol::{
+    Adjacency, Job, JobSpec, Plan, Privacy, PrivacyError, ProtocolName, RuleName, Step, Who,
+};
 use pyo3::prelude::*;
 use pythonize::{PythonizeError, depythonize};
 use serde::Serialize;

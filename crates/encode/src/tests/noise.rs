@@ -47,8 +47,7 @@ fn words(encoding: &Encoding, values: &[f64], seeds: Seeds) -> Words {
 
 /// A word as the number that it stands for.
 fn lifted(encoding: &Encoding, word: u64) -> i64 {
-    let unused = 64 - encoding.width().bits();
-    (word << unused).cast_signed() >> unused
+    word.cast_signed() - (1 << (encoding.width().bits() - 1))
 }
 
 /// The whole numbers behind words: without the noise of the same seed.
@@ -451,6 +450,20 @@ fn case_39_sums_that_must_not_wrap_have_room() {
         largest = sums.iter().copied().max().unwrap();
     }
     assert!(largest > wrapping.width().mask() && largest <= adding.width().mask());
+    // The sum of the words before it is reduced is a function of the sum of the numbers: how many of them are below 0 does
+    // not show in it.
+    let middle = 1 << (wrapping.width().bits() - 1);
+    let numbers = (0..10).map(|byte| {
+        let words = words(&wrapping, &values, seeds(byte));
+        let lifted = words.iter().map(|word| lifted(&wrapping, word));
+        lifted.collect::<Vec<i64>>()
+    });
+    let numbers: Vec<Vec<i64>> = numbers.collect();
+    for (place, sum) in sums.iter().enumerate() {
+        let of_numbers: i64 = numbers.iter().map(|of_one| of_one[place]).sum();
+        assert_eq!(sum.cast_signed(), of_numbers + 10 * middle);
+        assert!(numbers.iter().all(|of_one| of_one[place].abs() < middle));
+    }
     let (mut of_all, mut of_wrapped) = (vec![0.0; 50], vec![0.0; 50]);
     adding
         .decode_mean(&summed(&adding, &sums), 10, &mut of_all)

@@ -135,7 +135,7 @@ impl CoordinatorMachine {
             warn!(job = %spec.job, round, "aborted: the coordinator was restarted");
         }
         let rounds = parts.store.rounds(&spec.job, ROUNDS_READ)?;
-        let mut numbers = Rounds::stored(&stored, &rounds);
+        let mut numbers = Rounds::stored(&parts.job, &stored, &rounds);
         let latest = rounds.into_iter().next();
         parts
             .store

@@ -27,19 +27,21 @@ pub(super) struct Rounds {
     pub best: Option<Best>,
     /// In a job with noise, rounds whose updates may have been sent.
     pub releases: u64,
+    is_noised: bool,
     /// Who took part in which round.
     pub turns: Turns,
 }
 
 impl Rounds {
     /// What the store has, with the latest reports, newest first.
-    pub fn stored(stored: &StoredJob, latest: &[RoundReport]) -> Self {
+    pub fn stored(job: &Job, stored: &StoredJob, latest: &[RoundReport]) -> Self {
         Self {
             next: stored.next_round,
             done: stored.rounds_done,
             met: !latest.is_empty(),
             best: latest.first().and_then(|report| report.best.clone()),
             releases: latest.first().map_or(0, |report| report.releases),
+            is_noised: job.privacy().is_some(),
             turns: Turns::stored(latest),
             ..Self::default()
         }
@@ -59,6 +61,11 @@ impl Rounds {
             warn!(%job, from, to, "somebody knows of later rounds than the store: their numbers are skipped. The store may be an older or incomplete \
                 copy: while a coordinator runs, copy a store with `blindsum backup` only");
             self.next = to;
+            // guard: rounds-that-a-store-lacks-are-releases
+            self.releases += match self.is_noised {
+                true => to - from,
+                false => 0,
+            };
         }
     }
 
@@ -67,9 +74,9 @@ impl Rounds {
         let mut report = RoundReport::offered(self.next, version, context.unix_millis());
         report.best = self.best.clone();
         // guard: a-round-counts-before-anything-is-sent
-        report.releases = match context.job().privacy() {
-            Some(_) => self.releases + 1,
-            None => 0,
+        report.releases = match self.is_noised {
+            true => self.releases + 1,
+            false => 0,
         };
         let stored = report.clone();
         context
@@ -82,7 +89,9 @@ impl Rounds {
     /// A round is over: it counts as a release if updates may have been sent in it.
     pub fn released(&mut self, context: &Context, report: &mut RoundReport) {
         let input = context.job().plan().input_stage().map(usize::from);
-        let may_be_out = input.is_some_and(|stage| report.stages.len() > stage);
+        // Of the first stage a party is told as the round begins, before the stage is in the report.
+        let has_begun = usize::from(!report.parties.is_empty()).max(report.stages.len());
+        let may_be_out = input.is_some_and(|stage| has_begun > stage);
         if report.key_setup || !may_be_out {
             report.releases = report.releases.saturating_sub(1);
         }

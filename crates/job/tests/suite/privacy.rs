@@ -89,6 +89,27 @@ fn case_39_rounds_without_a_result_count_and_the_job_ends_when_its_target_is_use
     assert_eq!(privacy(&scene).releases, 3);
 }
 
+/// Abuse case 39: a coordinator is restored from a copy of its store from before the rounds. Parties know of these rounds, and
+/// they count.
+#[test]
+fn case_39_rounds_that_a_store_lacks_are_releases() {
+    let mut scene = Scene::new(spec(), 1);
+    let before = scene.store.to_bytes("job").unwrap().unwrap();
+    scene.connect_all();
+    scene.play();
+    assert_eq!(privacy(&scene).releases, 2);
+    let store = MemoryStore::from_bytes(&scene.job, &before, 1).unwrap();
+    scene.restart(store, 2);
+    assert_eq!(privacy(&scene).releases, 0);
+    for party in 0..3 {
+        scene.connect_as(party, |hello| {
+            hello.connection += 1;
+            hello.last_round = 2;
+        });
+    }
+    assert_eq!(privacy(&scene).releases, 2);
+}
+
 /// A round to which too few parties came is no release.
 #[test]
 fn rounds_that_ask_for_no_update_do_not_count() {

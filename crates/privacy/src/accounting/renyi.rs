@@ -41,7 +41,7 @@ impl RenyiCurve {
     }
 
     /// One release of a job if only the noise of `honest` parties is sure. For Skellam noise of variance V
-    /// by Agarwal, Kairouz and Liu 2021: αS₂²/2V + min(((2α − 1)S₂² + 6S₁)/4V², 3S₁/2V), where S₁ = min(√D·S₂, S₂²).
+    /// by Agarwal, Kairouz and Liu 2021, for whole α: αS₂²/2V + min(((2α − 1)S₂² + 6S₁)/4V², 3S₁/2V), where S₁ = min(√D·S₂, S₂²).
     ///
     /// # Errors
     /// [`PrivacyError::Hides`] if that noise hides nobody.
@@ -58,6 +58,10 @@ impl RenyiCurve {
         let root = (sizes.spec().dim.isqrt() + 1) as f64;
         let sum = (root * squared.sqrt()).min(squared);
         Ok(Self(orders().map(|order| {
+            // guard: skellam-has-whole-orders
+            if order.fract() != 0.0 {
+                return f64::INFINITY;
+            }
             let by_square =
                 ((2.0 * order - 1.0) * squared + 6.0 * sum) / (4.0 * variance * variance);
             let more = by_square.min(3.0 * sum / (2.0 * variance));

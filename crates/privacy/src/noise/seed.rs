@@ -26,8 +26,8 @@ impl From<Secret<32>> for NoiseSeed {
 impl NoiseSeed {
     /// Derives the seed of a round: HKDF of `fresh` and `root` with the label "privacy/noise" and the round's context.
     ///
-    /// `fresh` is drawn from the system for this round: it helps if the root secret is known. `root` is a secret of the party.
-    /// The context has job, round, roster and nonces: it helps if the system draws the same bytes twice.
+    /// `fresh` is drawn for this round: it helps if the root secret is known. `root` is a secret of the party.
+    /// The context has job, round, roster and nonces: it helps if the same bytes are drawn twice.
     pub fn derive(fresh: Secret<32>, root: &Secret<32>, context: &Context) -> Self {
         let mut both = Zeroizing::new([0; 64]);
         both[..32].copy_from_slice(fresh.expose());

@@ -77,7 +77,12 @@ impl ProtocolInfo {
             results: None,
             ring: None,
             wraps: true,
-            noise: |_| NoiseRule::OfAll,
+            noise: |_| {
+                let rule = "must be none with a protocol that hides no update: its coordinator sees every vector, and noise of \
+                            all parties hides nobody; choose another protocol";
+                // guard: nobody-sees-less-than-the-noise-of-all
+                NoiseRule::Refused(rule)
+            },
             servers: &[],
         }
     }

@@ -246,17 +246,19 @@ fn case_39_protocols_without_noise_say_why() {
         ..with(noise())
     };
     refused(sparse, "privacy", "needs density = 1");
-    // One party that lies may isolate another one's vector: a party has its own noise.
-    let alone = |adversary| {
-        let spec = JobSpec {
-            protocol: ProtocolName::PaillierRing.into(),
-            adversary,
-            ..with(noise())
+    // One who lies may isolate another one's vector, or open a sum of other survivors: a party has its own noise.
+    for protocol in [ProtocolName::PaillierRing, ProtocolName::Flashe] {
+        let honest = |adversary| {
+            let spec = JobSpec {
+                protocol: protocol.into(),
+                adversary,
+                ..with(noise())
+            };
+            spec.validate().unwrap().privacy().unwrap().honest()
         };
-        spec.validate().unwrap().privacy().unwrap().honest()
-    };
-    assert_eq!(alone(Adversary::Active), 1);
-    assert!(alone(Adversary::SemiHonest) > 10);
+        assert_eq!(honest(Adversary::Active), 1);
+        assert!(honest(Adversary::SemiHonest) > 10);
+    }
 }
 
 #[test]

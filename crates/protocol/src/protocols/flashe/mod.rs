@@ -24,9 +24,10 @@ use std::sync::Arc;
 
 use rounds::Dense;
 
+use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{KeySetup, ProtocolInfo, ProtocolTable};
 use crate::kit::restore::Stateless;
-use crate::{FaultKind, Job, PartySet, Plan, SpecError};
+use crate::{Adversary, FaultKind, Job, PartySet, Plan, SpecError};
 
 impl ProtocolTable for Flashe {
     fn info(&self) -> &'static ProtocolInfo {
@@ -52,6 +53,12 @@ static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     // The check of a sum holds for whole numbers.
     wraps: false,
+    // A coordinator that lies can name other survivors to some parties, and the noise in both sums is the same.
+    noise: |spec| match spec.adversary {
+        Adversary::SemiHonest => NoiseRule::OfAll,
+        // guard: a-sum-of-other-survivors-has-the-same-noise
+        Adversary::Active => NoiseRule::OfOne,
+    },
     sparsity: |spec| Flashe::of(spec).sparsity(),
     parameters: |job, parties| {
         if let Some(schedule) = job.density() {

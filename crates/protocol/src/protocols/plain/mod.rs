@@ -10,7 +10,6 @@ use zeroize::Zeroizing;
 
 use crate::core::options::table;
 use crate::core::plan::{Stage, small};
-use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
 use crate::core::round::{
     Bodies, ClientSetup, ClientStage, ClientStep, InputRef, ServerStage, ServerStep,
@@ -35,12 +34,6 @@ impl ProtocolTable for Plain {
 
 static INFO: ProtocolInfo = ProtocolInfo {
     min_parties: |_| 1,
-    noise: |_| {
-        let rule = "must be none with plain: its coordinator sees every vector, so noise of all parties hides nobody; \
-                    choose another protocol";
-        // guard: nobody-sees-less-than-the-noise-of-all
-        NoiseRule::Refused(rule)
-    },
     ..ProtocolInfo::of(plan, |_| {
         Ok(Arc::new(Stateless {
             start,

@@ -32,6 +32,7 @@ use blindsum_sharing::ramp::{
 };
 
 use crate::core::plan::Stage;
+use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
 use crate::core::round_parameters::{ParameterRules, as_asked};
 use crate::kit::advertise::{Advert, AwaitKeys};
@@ -60,6 +61,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
     asks_parties: true,
+    noise: |_| NoiseRule::OfAll,
     min_parties,
     check,
     parameters: chosen,

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use blindsum_sharing::Point;
 
 use crate::core::plan::{Stage, small};
+use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
 use crate::core::round_parameters::ParameterRules;
 use crate::kit::restore::Derived;
@@ -51,6 +52,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
     asks_parties: true,
+    noise: |_| NoiseRule::OfAll,
     min_parties,
     parameters,
     round_parameters: Some(ParameterRules {
