@@ -133,9 +133,7 @@ def jobs() -> list[Job]:
     found += [replace(stopped, **STOPPED[name]) for name in STOPS["plateau"]]
     # Skellam noise has a variance of at most 2^20 steps².
     for mechanism, bits in (("discrete-gaussian", 16), ("skellam", 8)):
-        noised = replace(
-            BASE, bits=bits, clipping="l2", privacy=mechanism, noise_multiplier=1.25, delta=1e-5
-        )
+        noised = replace(BASE, bits=bits, clipping="l2", privacy=mechanism, noise_multiplier=1.25, delta=1e-5)
         found.append(noised)
         found += [replace(noised, **NOISED[name]) for name in NOISE]
     return found
