@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blindsum.display import Shown
+from blindsum.errors import ConfigError
 from blindsum.texts import counted
+
+if TYPE_CHECKING:
+    from blindsum.spec import JobSpec
 
 NOT_PROTECTED = (
     "who takes part in a round, when, and for how long",
@@ -101,3 +105,21 @@ class PrivacyClaim(Shown):
 
     def _shown(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def check_rounds(spec: JobSpec, rounds: int) -> None:
+    """Refuse more rounds than the target of a job's privacy has room for: the job would have ended before.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        There are more.
+    """
+    claim = spec.privacy_after(0)
+    if claim is None or claim.target is None or claim.allowed is None or rounds <= claim.allowed:
+        return
+    rule = (
+        f"{rounds} is above the {claim.allowed} that epsilon = {claim.target:g} has room for "
+        f"(rounds = {spec.rounds} of the job, and spare); set rounds = {rounds} in the job"
+    )
+    raise ConfigError("rounds", rule)

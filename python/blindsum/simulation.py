@@ -16,6 +16,7 @@ from blindsum.misbehaviours import Misbehaviour
 from blindsum.options import Integers
 from blindsum.origin import origin
 from blindsum.places import placed
+from blindsum.privacy_claim import check_rounds
 from blindsum.simulation_result import SimulationResult, simulated
 from blindsum.sparse import warn_once_if_rarely_opened
 from blindsum.spec import JobSpec
@@ -82,7 +83,8 @@ def simulate(
         What they do: one of :data:`blindsum.misbehaviours.MISBEHAVIOURS`; ``"mixed"`` gives each another
         kind, and with ``"equivocator"`` it is the coordinator that misbehaves.
     rounds
-        Rounds to run; the first one without a sum is the last.
+        Rounds to run, as many as the job's ``epsilon`` has room for at most; the first one without a sum is
+        the last.
     seed
         The seed of every random number.
     threads
@@ -142,6 +144,7 @@ def simulate(
         "seed": checks.setting("seed", seed, 0, checks.SEEDS),
         "threads": checks.setting("threads", threads, 1, checks.THREADS),
     }
+    check_rounds(spec, scenario["rounds"])
     whole = None if weights is None or vectors is None else _weights(spec, weights, len(vectors))
     reported = None if metrics is None or vectors is None else _metrics(spec, metrics, len(vectors))
     made_by = {

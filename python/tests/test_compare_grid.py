@@ -64,7 +64,7 @@ def test_the_job_of_a_cell_has_what_the_grid_says():
         ({"latency": -1}, "latency: -1 must be a number from 0 to"),
         ({"repeat": 0}, "repeat: 0 must be a whole number from 1 to 10000"),
         ({"repeat": 2, "seed": 2**64 - 1}, "seed: 18446744073709551615 must be a whole number from 0 to"),
-        ({"settings": {"corupt": 0.1}}, "settings.corupt: is no option of a job, a protocol or an encoding"),
+        ({"settings": {"corupt": 0.1}}, "settings.corupt: is no option of a job or of what it chooses"),
         ({"settings": {"bits": 8}}, "settings.bits: is an axis of the grid"),
         ({"settings": {"corrupt": object()}}, "settings.corrupt: <object"),
         ({"parties": range(1, 400), "dim": range(1, 400)}, "grid: 159201 runs, at most 100000"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,6 +52,22 @@ def test_sums_with_noise_are_exact_in_every_protocol(protocol: str, drop: float)
     assert claim.noise_deviation < result.max_abs_error < 6 * claim.noise_deviation
 
 
+@pytest.mark.parametrize("protocol", NOISY)
+def test_a_party_may_be_lost_in_any_stage(protocol: str) -> None:
+    """Whoever is lost, and when: the sum of the others is exact, noise included."""
+    spec = job(protocol, dim=20)
+    for stage in spec.stages:
+        result = bs.simulate(spec, drop_at={stage: 1}, seed=2)
+        assert (result.outcome, result.exact) == ("sum", True), stage
+        assert result.survivor_count >= spec.quorum
+
+
+def test_campaigns_do_not_take_noise_for_a_broken_promise() -> None:
+    with pytest.raises(bs.SpecError, match="privacy: must be none in a campaign") as caught:
+        bs.campaign(job(dim=4), steps=100)
+    assert caught.value.field == "privacy"
+
+
 def test_noise_has_the_variance_of_the_claim() -> None:
     """The mean of zeros is noise. Its variance is that of the shares, within four standard errors."""
     spec = job(dim=100_000)
@@ -89,6 +106,32 @@ def test_a_claim_grows_with_releases_and_stays_within_its_target() -> None:
     assert spec.privacy.noise_multiplier == whole.noise_multiplier > 1
     with pytest.raises(bs.ConfigError, match="releases"):
         spec.privacy_after(-1)
+
+
+def test_no_simulation_goes_beyond_the_target_without_a_word() -> None:
+    spec = job(rounds=2, privacy=bs.DiscreteGaussian(epsilon=8.0, delta=1e-5))
+    result = bs.simulate(spec, rounds=3)
+    assert result.privacy is not None
+    assert result.privacy.epsilon <= 8.0
+    with pytest.raises(
+        bs.ConfigError, match=r"rounds: 4 is above the 3 that epsilon = 8 has room for .* set rounds = 4"
+    ):
+        bs.simulate(spec, rounds=4)
+
+
+def test_the_complete_job_says_what_it_guarantees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "job.toml"
+    noise = 'encoding = { name = "quantised", clipping = "l2" }\nprivacy = { epsilon = 4.0, delta = 1e-5 }\n'
+    file.write_text(f'protocol = "secagg+"\nparties = 10\ndim = 50\nrounds = 10\n{noise}')
+    assert main(["spec", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "# privacy: epsilon 4.00 of 4 at delta 1e-05 after 11 releases" in said
+    # What is printed is a job file, with the multiplier that was found.
+    file.write_text(said)
+    assert main(["spec", str(file), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["privacy"]["epsilon"] <= 4.0
+    assert again["spec"]["privacy"]["noise_multiplier"] > 3
 
 
 def test_a_job_without_noise_claims_nothing() -> None:
@@ -144,3 +187,25 @@ def test_a_job_over_mutual_tls_has_noise_and_counts_releases(place, partner, pro
     assert not np.array_equal(errors[0], errors[1])
     assert (said["releases"], said["target"]) == (2, None)
     assert said["epsilon"] == claim.epsilon
+
+
+def test_a_comparison_has_the_same_noise_for_every_protocol(tmp_path: Path) -> None:
+    """Options of any table are settings of a grid, also by their table's name."""
+    settings = {"clipping": "l2", "adversary": "semi-honest", "privacy.noise_multiplier": 1, "delta": 1e-5}
+    grid = {"protocol": ["secagg", "pss"], "parties": 6, "dim": 50, "settings": settings}
+    rows = list(bs.sweep(**grid).rows)
+    assert [row["outcome"] for row in rows] == ["sum", "sum"]
+    with pytest.raises(bs.ConfigError, match=r"settings.privacy.clip: is no option of a job or"):
+        bs.sweep(**grid | {"settings": {"privacy.clip": 1}})
+
+
+def test_no_training_is_simulated_beyond_the_target() -> None:
+    spec = job("secagg", parties=6, dim=4, rounds=2, privacy=bs.DiscreteGaussian(epsilon=20.0, delta=1e-5))
+
+    def step(model: object, data: object, turn: object) -> np.ndarray:
+        return np.full(4, 0.1)
+
+    record = bs.simulate_training(spec, step, range(6))
+    assert len(record.rounds) == 2
+    with pytest.raises(bs.ConfigError, match="rounds: 4 is above the 3 that epsilon = 20 has room for"):
+        bs.simulate_training(spec, step, range(6), rounds=4)

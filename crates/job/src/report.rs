@@ -107,8 +107,8 @@ pub struct RoundReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
     /// In a job with noise, the rounds so far whose updates may have been sent, this one included.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub releases: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub releases: Option<Releases>,
     /// The name of the result, in hexadecimal digits. Parties that were told the same result have the same name. Empty
     /// before there is a result, and in a key set-up.
     #[serde(default)]
@@ -122,8 +122,15 @@ pub struct RoundReport {
     pub faults: Vec<String>,
 }
 
-fn is_zero(number: &u64) -> bool {
-    *number == 0
+/// Rounds of a job with noise whose updates may have been sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Releases {
+    /// Those that the store has.
+    pub counted: u64,
+    /// Those of which parties speak and that the store lacks: it may be an older copy, or the parties were in another job of
+    /// the same name. No guarantee counts them.
+    #[serde(default)]
+    pub lacking: u64,
 }
 
 /// What the noise of a job guarantees.
@@ -131,6 +138,9 @@ fn is_zero(number: &u64) -> bool {
 pub struct PrivacyStatus {
     /// Rounds whose updates may have been sent, with or without a result.
     pub releases: u64,
+    /// Rounds of which parties speak and that the store lacks; ε does not count them.
+    #[serde(default)]
+    pub lacking: u64,
     /// ε after these, not below.
     pub epsilon: f64,
     /// ε against who sees the vector of a single party; the largest number where the noise of one party hides nobody.
@@ -143,10 +153,12 @@ pub struct PrivacyStatus {
 
 impl PrivacyStatus {
     /// After so many releases; `None` in a job without noise.
-    pub fn of(job: &Job, releases: u64) -> Option<Self> {
+    pub fn of(job: &Job, releases: Releases) -> Option<Self> {
         let privacy = job.privacy()?;
+        let (releases, lacking) = (releases.counted, releases.lacking);
         Some(Self {
             releases,
+            lacking,
             epsilon: privacy.epsilon(releases).unwrap_or(f64::MAX),
             epsilon_alone: privacy.epsilon_with(1, releases).unwrap_or(f64::MAX),
             delta: privacy.delta(),
@@ -162,14 +174,27 @@ impl Display for PrivacyStatus {
             .map_or(String::new(), |target| format!(" of {target}"));
         let Self {
             releases,
+            lacking,
             epsilon,
             delta,
             ..
         } = self;
+        let many = |number: u64| if number == 1 { "" } else { "s" };
+        let s = many(*releases);
         write!(
             f,
-            "epsilon {epsilon:.2}{of} at delta {delta:e} after {releases} releases"
-        )
+            "epsilon {epsilon:.2}{of} at delta {delta:e} after {releases} release{s}"
+        )?;
+        match lacking {
+            0 => Ok(()),
+            _ => {
+                let s = many(*lacking);
+                write!(
+                    f,
+                    "; {lacking} round{s} that the store lacks are not counted"
+                )
+            }
+        }
     }
 }
 
@@ -359,7 +384,7 @@ impl RoundReport {
             total_weight: None,
             metrics: BTreeMap::new(),
             best: None,
-            releases: 0,
+            releases: None,
             result: String::new(),
             stages: Vec::new(),
             wire: BTreeMap::new(),

@@ -44,10 +44,12 @@ def run(options: argparse.Namespace) -> int:
     if options.job is None:
         options.usage("one of the arguments JOB --schema is required")
     spec = spec_from_file(options.job, "JOB")
+    claim = spec.privacy_after()
     if options.json:
         numbers = ("quorum", "least_roster", "dropouts", "tolerated")
         names = ("hash", *numbers, "chosen", "server_memory", "memory")
-        print(json.dumps({"spec": spec.to_dict()} | {name: getattr(spec, name) for name in names}))
+        noise = {} if claim is None else {"privacy": claim.to_dict()}
+        print(json.dumps({"spec": spec.to_dict()} | {name: getattr(spec, name) for name in names} | noise))
         return EXIT_SUM
     print(f"# hash {spec.hash}")
     print(f"# a sum is of at least {spec.quorum} of {counted(spec.parties, 'party')}")
@@ -62,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"# each of the three servers computes with up to {spec.server_memory} bytes")
     shares = (f"{count} in a {task}" for task, count in spec.memory.items())
     print(f"# bytes of memory of a process: about {', '.join(shares)}")
+    if claim is not None:
+        print(f"# {claim}")
     for name, value in spec.to_dict().items():
         print(f"{name} = {_toml(value)}")
     return EXIT_SUM

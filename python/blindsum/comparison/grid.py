@@ -124,8 +124,8 @@ class Grid:
         )
         for text in grid.protocol:
             name, _ = read_protocol(text)
-            for option, _ in grid.settings:
-                _refuse_foreign(f"settings.{option}", option, name)
+            for setting, _ in grid.settings:
+                _refuse_foreign(f"settings.{setting}", setting.rpartition(".")[2], name)
         if len(grid) > MAX_RUNS:
             raise ConfigError(
                 "grid",
@@ -220,12 +220,13 @@ def _count(field: str, value: object) -> int:
 
 
 def _setting(name: str, value: object) -> tuple[str, object]:
-    if name in AXES:
-        raise ConfigError(f"settings.{name}", f"is an axis of the grid: give {name} its values there")
-    if name not in _options():
+    field, _, option = name.rpartition(".")
+    if option in AXES:
+        raise ConfigError(f"settings.{name}", f"is an axis of the grid: give {option} its values there")
+    if option not in _options(field):
         raise ConfigError(
             f"settings.{name}",
-            "is no option of a job, a protocol or an encoding: `blindsum spec --schema` lists them",
+            "is no option of a job or of what it chooses: `blindsum spec --schema` lists them",
         )
     try:
         return name, json.loads(json.dumps(value))
@@ -239,7 +240,7 @@ def _refuse_foreign(field: str, option: str, protocol: str) -> None:
     tables = {place: set(table["properties"]) for place, table in schema["$defs"].items() if "." in place}
     owners = [place.partition(".")[2] for place, names in tables.items() if option in names]
     elsewhere = option in schema["properties"] or any(
-        option in names for place, names in tables.items() if place.startswith("encoding.")
+        option in names for place, names in tables.items() if not place.startswith("protocol.")
     )
     if elsewhere or protocol in owners:
         return
@@ -252,8 +253,12 @@ def dropped(parties: int, drop: float) -> int:
     return math.floor(parties * drop + 1e-9)
 
 
-def _options() -> set[str]:
-    """Names of all options of jobs, protocols and encodings."""
+def _options(field: str = "") -> set[str]:
+    """Names of all options of jobs and of the tables that they choose; of a field those of its tables."""
     schema = _native.job_schema()
-    tables = [table["properties"] for place, table in schema["$defs"].items() if "." in place]
-    return {name for table in (schema["properties"], *tables) for name in table} - {"name"}
+    tables = {place: table["properties"] for place, table in schema["$defs"].items() if "." in place}
+    if field:
+        found = [table for place, table in tables.items() if place.startswith(f"{field}.")]
+    else:
+        found = [schema["properties"], *tables.values()]
+    return {name for table in found for name in table} - {"name"}

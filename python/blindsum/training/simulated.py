@@ -16,6 +16,7 @@ from blindsum import _native, checks
 from blindsum.arrays import in_order
 from blindsum.errors import BlindsumError, ConfigError, InputError
 from blindsum.origin import origin
+from blindsum.privacy_claim import check_rounds
 from blindsum.rounds import Array
 from blindsum.simulation import DropAt, drops
 from blindsum.spec import JobSpec
@@ -148,6 +149,7 @@ def simulate_training(
     limit = spec.rounds if rounds is None else checks.setting("rounds", rounds, 1, checks.ROUNDS)
     if limit == 0:
         raise ConfigError("rounds", "0 in the job goes on for ever; say how many rounds to simulate")
+    check_rounds(spec, limit)
     start = start_of(spec, model)
     devices = Devices.of(spec, compute, link)
     # The plain model goes on from its own state, and a run from its own first model.

@@ -9,6 +9,7 @@ mod laws;
 mod limits;
 mod metrics;
 mod noise;
+mod noise_vectors;
 mod norm;
 mod reals;
 mod sparse;

@@ -80,7 +80,7 @@ use tracing::warn;
 
 use crate::machine::{Machine, Now};
 use crate::orders::Terms;
-use crate::report::{JobState, JobStatus, PrivacyStatus, RoundReport};
+use crate::report::{JobState, JobStatus, PrivacyStatus, Releases, RoundReport};
 use crate::totals::{Cause, Totals};
 pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
@@ -199,7 +199,7 @@ fn first_status(parts: &Parts, terms: Terms, latest: Option<RoundReport>) -> Job
         model_hash: String::new(),
         model_from: String::new(),
         best: None,
-        privacy: PrivacyStatus::of(&parts.job, 0),
+        privacy: PrivacyStatus::of(&parts.job, Releases::default()),
         connected: Vec::new(),
         key_exchange: BTreeMap::new(),
         waiting_for: Vec::new(),

@@ -8,7 +8,7 @@ use super::Halt;
 use super::choosing::Turns;
 use super::context::Context;
 use super::operator::Operator;
-use crate::report::{PrivacyStatus, RoundReport};
+use crate::report::{PrivacyStatus, Releases, RoundReport};
 use crate::store::StoredJob;
 
 /// The rounds of a job.
@@ -26,8 +26,7 @@ pub(super) struct Rounds {
     /// The best value of the metric that may end the job.
     pub best: Option<Best>,
     /// In a job with noise, rounds whose updates may have been sent.
-    pub releases: u64,
-    is_noised: bool,
+    pub releases: Option<Releases>,
     /// Who took part in which round.
     pub turns: Turns,
 }
@@ -40,8 +39,10 @@ impl Rounds {
             done: stored.rounds_done,
             met: !latest.is_empty(),
             best: latest.first().and_then(|report| report.best.clone()),
-            releases: latest.first().map_or(0, |report| report.releases),
-            is_noised: job.privacy().is_some(),
+            releases: (job.privacy()).map(|_| {
+                let latest = latest.first().and_then(|report| report.releases);
+                latest.unwrap_or_default()
+            }),
             turns: Turns::stored(latest),
             ..Self::default()
         }
@@ -61,11 +62,11 @@ impl Rounds {
             warn!(%job, from, to, "somebody knows of later rounds than the store: their numbers are skipped. The store may be an older or incomplete \
                 copy: while a coordinator runs, copy a store with `blindsum backup` only");
             self.next = to;
-            // guard: rounds-that-a-store-lacks-are-releases
-            self.releases += match self.is_noised {
-                true => to - from,
-                false => 0,
-            };
+            // A word of a party ends no job, so the target is not used up by it; but the guarantee does not hide these rounds.
+            if let Some(releases) = &mut self.releases {
+                // guard: rounds-that-a-store-lacks-are-shown
+                releases.lacking = releases.lacking.saturating_add(to - from);
+            }
         }
     }
 
@@ -74,10 +75,10 @@ impl Rounds {
         let mut report = RoundReport::offered(self.next, version, context.unix_millis());
         report.best = self.best.clone();
         // guard: a-round-counts-before-anything-is-sent
-        report.releases = match self.is_noised {
-            true => self.releases + 1,
-            false => 0,
-        };
+        report.releases = self.releases.map(|before| Releases {
+            counted: before.counted + 1,
+            ..before
+        });
         let stored = report.clone();
         context
             .stored(move |store, job| store.begin_round(job, &stored))
@@ -93,9 +94,9 @@ impl Rounds {
         let has_begun = usize::from(!report.parties.is_empty()).max(report.stages.len());
         let may_be_out = input.is_some_and(|stage| has_begun > stage);
         if report.key_setup || !may_be_out {
-            report.releases = report.releases.saturating_sub(1);
+            report.releases = self.releases;
         }
-        self.releases = self.releases.max(report.releases);
+        self.releases = report.releases;
     }
 
     /// The best value after the round of this report, which has a sum.
@@ -125,7 +126,8 @@ impl Rounds {
         let privacy = job.privacy()?;
         let allowed = privacy.target().and(privacy.releases())?;
         // guard: no-round-beyond-the-target
-        let status = PrivacyStatus::of(job, self.releases).filter(|_| self.releases >= allowed)?;
+        let releases = self.releases.filter(|it| it.counted >= allowed)?;
+        let status = PrivacyStatus::of(job, releases)?;
         Some(format!(
             "privacy: the target is used up: {status}; begin another job"
         ))

@@ -39,7 +39,8 @@ impl State {
             model_hash: hex(self.models.current.hash()),
             model_from: self.models.first.from.clone(),
             best: self.rounds.best.clone(),
-            privacy: PrivacyStatus::of(self.context.job(), self.rounds.releases),
+            privacy: (self.rounds.releases)
+                .and_then(|releases| PrivacyStatus::of(self.context.job(), releases)),
             connected: self
                 .connections
                 .names()

@@ -3,7 +3,7 @@
 use blindsum_job::orders::{Change, Command, Outcome};
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::report::{Best, JobState, RoundState};
-use blindsum_job::store::{MemoryStore, Store};
+use blindsum_job::store::Store;
 use blindsum_protocol::{JobSpec, Metric, Plateau, ProtocolName};
 
 use crate::scene::{Heard, Scene};
@@ -92,14 +92,6 @@ fn extend(rounds: u32) -> Command {
     })
 }
 
-/// The coordinator is killed, and another one goes on with what is stored, through the store's bytes.
-fn killed(scene: &mut Scene, seed: u8) {
-    let bytes = scene.store.to_bytes("job").unwrap().unwrap();
-    let store = MemoryStore::from_bytes(&scene.job, &bytes, 1).unwrap();
-    scene.restart(store, seed);
-    scene.connect_all();
-}
-
 #[test]
 fn a_job_ends_once_a_metric_has_become_no_better_and_keeps_the_best_model() {
     let mut scene = scene(3);
@@ -154,9 +146,9 @@ fn a_coordinator_that_is_killed_goes_on_with_the_best_value_and_the_count() {
     for done in 1..6 {
         let mut scene = scene(3);
         play_rounds(&mut scene, done);
-        killed(&mut scene, 2);
+        scene.killed(2);
         // Rounds without a sum in between change nothing: this one is cut off as well.
-        killed(&mut scene, 3);
+        scene.killed(3);
         let cut = scene.store.rounds("job", 1).unwrap().remove(0);
         let is_lost = matches!(
             cut.state,
@@ -185,7 +177,7 @@ fn a_coordinator_that_is_killed_goes_on_with_the_best_value_and_the_count() {
 fn a_job_that_is_opened_again_after_its_end_is_done_for_the_same_reason() {
     let mut scene = scene(3);
     scene.play();
-    killed(&mut scene, 2);
+    scene.killed(2);
     let status = scene.server.status();
     assert_eq!(
         (status.state, status.reason.as_str()),
@@ -205,12 +197,12 @@ fn an_operator_lets_the_job_go_on_and_the_count_begins_anew() {
         assert_eq!(scene.state(), JobState::Running);
         assert_eq!(best(&scene), (2, 1, 0));
         if restarts {
-            killed(&mut scene, 2);
+            scene.killed(2);
             assert_eq!(
                 (scene.state(), best(&scene)),
                 (JobState::Running, (2, 1, 0))
             );
-            killed(&mut scene, 3);
+            scene.killed(3);
             for party in &mut scene.parties {
                 party.metric = |_| Some(0.75);
             }

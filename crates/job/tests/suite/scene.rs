@@ -145,6 +145,14 @@ impl Scene {
         self.carry_out();
     }
 
+    /// The coordinator is killed, and another one goes on with what is stored, through the store's bytes. Everybody connects.
+    pub fn killed(&mut self, seed: u8) {
+        let bytes = self.store.to_bytes("job").unwrap().unwrap();
+        let store = MemoryStore::from_bytes(&self.job, &bytes, 1).unwrap();
+        self.restart(store, seed);
+        self.connect_all();
+    }
+
     /// The same with a certificate of the coordinator's own that is valid then.
     pub fn restart_certified(&mut self, times: (u64, u64)) {
         let own: CurrentTimes = Arc::new(move || times);

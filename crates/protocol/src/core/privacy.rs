@@ -57,8 +57,7 @@ impl JobSpec {
             return Err(SpecError::new("privacy", why));
         }
         if noise.delta == 0.0 {
-            let rule =
-                "must be given, as in delta = 1e-5: less than 1 by the number of parties' data";
+            let rule = "must be given and above 0, as in delta = 1e-5; choose it below 1 / parties";
             return Err(SpecError::new("delta", rule));
         }
         if self.is_sparse() {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blindsum_protocol::JobSpec;
+use blindsum_protocol::{JobSpec, PrivacyName, SpecError};
 
 use super::World;
 use super::contents::{in_a_hurry, of_integers, sized};
@@ -113,6 +113,7 @@ impl Campaign {
         &self,
         watch: &mut dyn FnMut(&Tally) -> ControlFlow<()>,
     ) -> Result<Tally, CampaignError> {
+        check_exact(&self.spec)?;
         let mut tally = Tally::default();
         let wanted = |seed: &u64| self.kinds.contains(&Kind::of(*seed));
         for seed in (self.seed..).filter(wanted) {
@@ -125,6 +126,18 @@ impl Campaign {
         }
         Ok(tally)
     }
+}
+
+/// Sums are compared bit by bit, and nobody knows the noise of a job.
+fn check_exact(spec: &JobSpec) -> Result<(), SimError> {
+    if spec.privacy.name() == PrivacyName::NoPrivacy {
+        return Ok(());
+    }
+    let rule = "must be none in a campaign, which compares sums bit by bit: nobody knows the noise in them; leave it out";
+    Err(SimError::from(SpecError {
+        field: "privacy".into(),
+        rule: rule.into(),
+    }))
 }
 
 /// Runs one job of integers, with as many parties, rounds and coordinates as it says. The only thing that goes wrong is
