@@ -18,7 +18,7 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
-pub use accounting::{RenyiCurve, SquaredMu, least_multiplier};
+pub use accounting::{RenyiCurve, Spent, SquaredMu, least_multiplier};
 pub use error::PrivacyError;
 pub use noise::{Mechanism, Sampler, Variance};
 pub use sizes::{Adjacency, Multiplier, Rounding, Sizes, SizesSpec};

@@ -3,7 +3,8 @@
 use blindsum_encode::{Encoding, NoiseShare};
 use blindsum_privacy::accounting::check_draws;
 use blindsum_privacy::{
-    Adjacency, Mechanism, Multiplier, PrivacyError, RenyiCurve, Sizes, SquaredMu, least_multiplier,
+    Adjacency, Mechanism, Multiplier, PrivacyError, RenyiCurve, Sizes, Spent, SquaredMu,
+    least_multiplier,
 };
 
 use crate::core::spec::privacy::NoiseOptions;
@@ -217,6 +218,14 @@ impl Privacy {
                 .epsilon(self.delta),
             Mechanism::Skellam => self.by_renyi(honest, releases),
         }
+    }
+
+    /// What one release costs if only `honest` shares of noise are sure, for a ledger over several jobs.
+    ///
+    /// # Errors
+    /// Noise of so few parties that it hides nobody.
+    pub fn release(&self, honest: usize) -> Result<Spent, PrivacyError> {
+        Spent::of_sizes(&self.sizes, honest)
     }
 
     /// ε after so many releases by Rényi divergences, for comparison with other accountants.
