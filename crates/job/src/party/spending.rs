@@ -110,6 +110,7 @@ impl Context {
         let Some(spending) = self.spending.clone() else {
             return Ok(());
         };
+        // guard: what-cannot-be-afforded-is-not-begun
         let afford = move || {
             let Spending {
                 ledger,
@@ -119,7 +120,6 @@ impl Context {
             } = &*spending;
             ledger.afford(&of_round.cost, *budget)
         };
-        // guard: what-cannot-be-afforded-is-not-begun
         match self.hand.work(afford).await? {
             Ok(_) => Ok(()),
             Err(error) => {
