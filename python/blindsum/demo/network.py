@@ -39,11 +39,12 @@ def local_update(model: Array, images: Array, labels: NDArray[np.int64], seed: l
     for _ in range(LOCAL_EPOCHS):
         batches = max(1, len(images) // BATCH)
         for batch in np.array_split(rng.permutation(len(images)), batches):
-            trained -= np.float32(LEARNING_RATE) * _gradient(trained, images[batch], labels[batch])
+            trained -= np.float32(LEARNING_RATE) * gradient(trained, images[batch], labels[batch])
     return trained - model
 
 
-def _gradient(model: Array, images: Array, labels: NDArray[np.int64]) -> Array:
+def gradient(model: Array, images: Array, labels: NDArray[np.int64]) -> Array:
+    """The gradient of the mean cross-entropy of images, shape ``(n, 64)``; shape ``(DIM,)``."""
     layers = layers_of(model)
     hidden, logits = _forward(layers, images)
     scores = np.exp(logits - logits.max(axis=1, keepdims=True))

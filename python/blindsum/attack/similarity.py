@@ -1,0 +1,69 @@
+"""How like reconstructed images are to the true ones, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindsum.attack.inversion import Floats
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How like the images of a reconstruction are to the true ones, each with the one that fits it best.
+
+    Attributes
+    ----------
+    correlation : float
+        The mean correlation of the pixels of a true image with those of its reconstruction, from -1 to 1.
+    psnr : float
+        The peak signal-to-noise ratio in dB, over all pixels; ``inf`` if every pixel is right.
+    recognised : int
+        Reconstructions whose most similar image of the whole data set is the true one.
+    images : int
+        How many true images there are.
+    order : tuple of int
+        For each true image the place of its reconstruction.
+    """
+
+    correlation: float
+    psnr: float
+    recognised: int
+    images: int
+    order: tuple[int, ...]
+
+
+def likeness(found: Floats, places: NDArray[np.int64], pool: Floats) -> Likeness:
+    """Compare reconstructions with true images.
+
+    Parameters
+    ----------
+    found
+        The reconstructions, shape ``(n, pixels)``.
+    places
+        Where the true images are in the pool, shape ``(n,)``.
+    pool
+        The whole data set, in which the attacker looks a reconstruction up; shape ``(images, pixels)``.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    likely = correlations(found, pool)
+    _, order = linear_sum_assignment(-likely[:, places].T)
+    pairs = likely[order, places]
+    error = float(((found[order] - pool[places]) ** 2).mean())
+    psnr = float("inf") if error == 0 else -10 * float(np.log10(error))
+    recognised = int((likely[order].argmax(axis=1) == places).sum())
+    return Likeness(float(pairs.mean()), psnr, recognised, len(places), tuple(map(int, order)))
+
+
+def correlations(ones: Floats, others: Floats) -> Floats:
+    """The correlation of each of the ones with each of the others; 0 where an image has one brightness only."""
+    return _normed(ones) @ _normed(others).T
+
+
+def _normed(images: Floats) -> Floats:
+    centred = images - images.mean(axis=1, keepdims=True)
+    norms = np.linalg.norm(centred, axis=1, keepdims=True)
+    return centred / np.where(norms == 0, 1.0, norms)
