@@ -1,0 +1,1 @@
+"""Attacks on updates and on sums, as a demonstration: ``blindsum attack``."""

@@ -1,12 +1,13 @@
 """Gradient inversion: images that explain an update of the demo's network.
 
-A party's update after one local step is its gradient times the learning rate. The attacker knows the model, the
-learning rate and the number of images, and looks for images whose gradient is that of the update.
+A party's update after one local step is its gradient times the learning rate. The attacker knows the model,
+the learning rate and the number of images, and looks for images whose gradient is that of the update.
 
-* *Labels* follow from the biases of the last layer: their gradient is the mean of the network's outputs less the
-  labels, so it is negative for a class that the batch has (Zhao, Mopuri and Bilen 2020).
-* *One image* follows exactly: every row of the first layer's gradient is the image times a factor, and the
-  gradient of the row's bias is this factor (Phong et al. 2018).
+* *Labels* follow from the biases of the last layer: their gradient is the mean of the network's outputs less
+  the labels, so it is negative for a class that the batch has (Zhao, Mopuri and Bilen 2020).
+* *One image* follows exactly: the gradient of the weights of a hidden unit is the image times a factor, and
+  the gradient of its bias is this factor (Phong et al. 2018). Over any number of steps their quotient stays
+  the image.
 * *Several images* are found by descent on the squared distance of the gradients (Zhu, Liu and Han 2019), here
   with the derivative in closed form, and with pixels that are kept in their range.
 """
@@ -27,8 +28,11 @@ Floats: TypeAlias = NDArray[np.float64]
 PIXELS = network.SHAPES[0][0]
 CLASSES = network.SHAPES[-1][0]
 
-STARTS = 3
-"""Random images that the descent starts from; the best end counts."""
+STARTS = 4
+"""Random images that the descent starts from, at most; the best end counts."""
+
+EXPLAINED = 1e-4
+"""A residual below which no further start is tried: what is left is the rounding of the update."""
 
 STEPS = 300
 """Steps of a descent, at most."""
@@ -92,8 +96,6 @@ def invert(
     rng
         Draws the images that the descent starts from.
     """
-    from scipy.optimize import minimize
-
     layers = [layer.astype(np.float64) for layer in network.layers_of(model)]
     wanted = network.layers_of(np.asarray(update, np.float64) / scale)
     labels = _labels(layers, wanted[3], images)
@@ -103,39 +105,47 @@ def invert(
     def distance(pixels: Floats) -> tuple[float, Floats]:
         return _distance(pixels.reshape(images, PIXELS), layers, target, wanted, size)
 
-    ends = [_descent(minimize, distance, start) for start in _starts(wanted, images, rng)]
-    pixels, residual = min(ends, key=lambda end: end[1])
+    if images == 1:
+        pixels = exact(wanted)
+        residual, _ = distance(pixels)
+    else:
+        pixels, residual = _best(distance, [rng.uniform(0.0, 1.0, images * PIXELS) for _ in range(STARTS)])
     return Reconstruction(pixels.reshape(images, PIXELS), labels, residual)
 
 
-def _descent(minimize: Any, distance: Any, start: Floats) -> tuple[Floats, float]:
-    bounds = [(0.0, 1.0)] * start.size
+def _best(distance: Any, starts: list[Floats]) -> tuple[Floats, float]:
+    """The best end of descents, and its residual."""
+    best = _descent(distance, starts[0])
+    for start in starts[1:]:
+        if best[1] < EXPLAINED:
+            break
+        best = min(best, _descent(distance, start), key=lambda end: end[1])
+    return best
+
+
+def _descent(distance: Any, start: Floats) -> tuple[Floats, float]:
+    from scipy.optimize import minimize
+
     options = {"maxiter": STEPS, "maxfun": 2 * STEPS}
-    end = minimize(distance, start.ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    bounds = [(0.0, 1.0)] * start.size
+    end = minimize(distance, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(end.x, np.float64), float(end.fun)
 
 
-def _starts(wanted: list[Floats], images: int, rng: np.random.Generator) -> list[Floats]:
-    """Where descents begin: at random, and for one image also at the exact answer."""
-    starts = [rng.uniform(0.0, 1.0, (images, PIXELS)) for _ in range(STARTS)]
-    if images == 1:
-        starts.append(exact(wanted)[np.newaxis])
-    return starts
-
-
 def exact(wanted: list[Floats]) -> Floats:
-    """The one image behind a gradient, shape ``(64,)``: of each row the one with the largest bias.
+    """The one image behind a gradient, shape ``(64,)``, from the hidden unit with the largest bias.
 
-    Pixels that it does not have come out as they do: they are cut to [0, 1].
+    It is cut to [0, 1], which changes nothing where there is such an image.
     """
-    row = int(np.abs(wanted[1]).argmax())
-    factor = wanted[1][row]
-    image = wanted[0][:, row] / factor if factor else np.full(PIXELS, GUESS)
-    return np.clip(image, 0.0, 1.0)
+    unit = int(np.abs(wanted[1]).argmax())
+    factor = wanted[1][unit]
+    image = wanted[0][:, unit] / factor if factor else np.full(PIXELS, GUESS)
+    cut: Floats = np.clip(image, 0.0, 1.0)
+    return cut
 
 
 def _labels(layers: list[Floats], biases: Floats, images: int) -> NDArray[np.int64]:
-    """The labels of a batch, from the gradient of the last biases: one after the other, the likeliest first."""
+    """The labels of a batch from the gradient of the last biases, the likeliest first."""
     blank = np.full((1, PIXELS), GUESS)
     expected = _forward(layers, blank)[2][0]
     missing = images * (expected - biases)

@@ -88,9 +88,12 @@ def _observe(
     with ExitStack() as running:
         tap = running.enter_context(Tap(certificates))
         urls = [_url(server, host, tap.listen(server, host)) for server, host in hosts.items()]
-        several = {"servers": urls} if spec.needs_servers else {}
         coordinator = Coordinator(
-            spec, identity=certificates / COORDINATOR, ca=certificates, model=model, **several
+            spec,
+            identity=certificates / COORDINATOR,
+            ca=certificates,
+            model=model,
+            servers=urls if spec.needs_servers else (),
         )
         running.enter_context(coordinator)
         tap.lead(COORDINATOR, coordinator.address)
@@ -173,7 +176,9 @@ class _Learner(threading.Thread):
 def _messages(tap: Tap, server: str, party: str) -> list[bytes]:
     """The messages of the latest round that a server got from a party: a key set-up comes before it."""
     found = [
-        one for came in tap.came(server, party) for one in messages(came, to_coordinator=server == COORDINATOR)
+        one
+        for came in tap.came(server, party)
+        for one in messages(came, to_coordinator=server == COORDINATOR)
     ]
     latest = max((number for number, _ in found), default=0)
     return [message for number, message in found if number == latest]

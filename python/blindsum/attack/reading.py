@@ -15,16 +15,13 @@ FRAME = 34
 WORDS_FIRST = ("plain", "secagg", "secagg+", "flashe")
 """Protocols in which the body of the largest message of a party begins with its words, masked or not."""
 
-WORDS_LAST = ("mpc3",)
-"""Protocols in which it ends with them: the explicit component of a server that gets it."""
-
 
 def read(spec: JobSpec, messages: list[bytes]) -> Floats | None:
     """The numbers that the attacker takes for the update of a party, shape ``(dim,)``.
 
-    The bytes of the words, as far as they have a place, are read on the grid of the job, as the sum is. In the
-    other protocols all that the server gets is sealed or encrypted for others: the bytes that come are read as
-    if they were words.
+    Words that a message has in the clear, masked or not, are read on the grid of the job, as the sum is. In
+    ``mpc3`` the message ends with them: the explicit component, for the two servers that get it. In the other
+    protocols everything is sealed for other receivers, and its bytes are read like words.
 
     Parameters
     ----------
@@ -39,16 +36,14 @@ def read(spec: JobSpec, messages: list[bytes]) -> Floats | None:
         ``None`` where fewer bytes came than a vector has: only seeds, drawn before the update.
     """
     bodies = [message[FRAME:] for message in messages]
-    name = spec.protocol.name
-    if name in WORDS_FIRST:
-        body = max(bodies, key=len)[: spec.packed_bytes]
-    elif name in WORDS_LAST:
-        body = max(bodies, key=len)[-spec.packed_bytes :]
-    else:
-        body = b"".join(bodies)[-spec.packed_bytes :]
-    if len(body) < spec.packed_bytes:
+    largest = max(bodies, key=len, default=b"")
+    # A party of an all-reduce sends its vector in parts.
+    whole = largest if len(largest) >= spec.packed_bytes else b"".join(bodies)
+    if len(whole) < spec.packed_bytes:
         return None
-    return numbers(spec, unpack(body, spec.word_bits, spec.dim))
+    is_first = spec.protocol.name in WORDS_FIRST
+    words = whole[: spec.packed_bytes] if is_first else whole[-spec.packed_bytes :]
+    return numbers(spec, unpack(words, spec.word_bits, spec.dim))
 
 
 def unpack(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
@@ -68,7 +63,8 @@ def numbers(spec: JobSpec, words: NDArray[np.uint64]) -> Floats:
     assert isinstance(encoding, Quantised)
     bits, clip = int(encoding.bits), float(encoding.clip)
     top = 2**bits - 1
-    return (2 * words.astype(np.float64) - top) * (clip / top)
+    found: Floats = (2 * words.astype(np.float64) - top) * (clip / top)
+    return found
 
 
 def random_words(spec: JobSpec, rng: np.random.Generator) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +19,8 @@ class Likeness:
     ----------
     correlation : float
         The mean correlation of the pixels of a true image with those of its reconstruction, from -1 to 1.
-    psnr : float
-        The peak signal-to-noise ratio in dB, over all pixels; ``inf`` if every pixel is right.
+    error : float
+        The mean squared error of a pixel, whose values are from 0 to 1.
     recognised : int
         Reconstructions whose most similar image of the whole data set is the true one.
     images : int
@@ -29,7 +30,7 @@ class Likeness:
     """
 
     correlation: float
-    psnr: float
+    error: float
     recognised: int
     images: int
     order: tuple[int, ...]
@@ -53,17 +54,23 @@ def likeness(found: Floats, places: NDArray[np.int64], pool: Floats) -> Likeness
     _, order = linear_sum_assignment(-likely[:, places].T)
     pairs = likely[order, places]
     error = float(((found[order] - pool[places]) ** 2).mean())
-    psnr = float("inf") if error == 0 else -10 * float(np.log10(error))
     recognised = int((likely[order].argmax(axis=1) == places).sum())
-    return Likeness(float(pairs.mean()), psnr, recognised, len(places), tuple(map(int, order)))
+    return Likeness(float(pairs.mean()), error, recognised, len(places), tuple(map(int, order)))
+
+
+def psnr(error: float) -> float:
+    """The peak signal-to-noise ratio of a mean squared error, in dB; at most 120."""
+    return -10 * math.log10(max(error, 1e-12))
 
 
 def correlations(ones: Floats, others: Floats) -> Floats:
-    """The correlation of each of the ones with each of the others; 0 where an image has one brightness only."""
-    return _normed(ones) @ _normed(others).T
+    """The correlation of each of the ones with each of the others; 0 if an image has one brightness only."""
+    found: Floats = _normed(ones) @ _normed(others).T
+    return found
 
 
 def _normed(images: Floats) -> Floats:
     centred = images - images.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
-    return centred / np.where(norms == 0, 1.0, norms)
+    normed: Floats = centred / np.where(norms == 0, 1.0, norms)
+    return normed

@@ -1,9 +1,9 @@
-"""A tap on a server: every byte that its clients send it, as the server's operator can have it.
+"""A tap on a server, which records every byte that clients send it.
 
-A tap ends TLS in the place of a server, with that server's own certificate and key, writes down what comes, and
-passes everything on to the server over TLS again, under the identity of the client that sent it. The server
-and its clients notice nothing. Whoever operates a server has its key, and could do the same; the identities
-of the clients are at hand here because the whole job runs on one machine.
+A tap ends TLS in the place of a server, with the server's own certificate and key. It records the bytes, and
+passes them on to the server over TLS again, under the identity of the client that sent them. The server and
+its clients notice nothing. The operator of a server has its key, and sees the same bytes inside the server.
+The identities of the clients are at hand here because the whole job runs on one machine.
 """
 
 from __future__ import annotations
@@ -99,9 +99,7 @@ class Tap:
         port: int = listening.sockets[0].getsockname()[1]
         return port
 
-    async def _relay(
-        self, server: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _relay(self, server: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = _name(writer.get_extra_info("peercert"))
         host, port = await asyncio.shield(self._upstream[server])
         context = self._context(ssl.Purpose.SERVER_AUTH, client)

@@ -1,4 +1,4 @@
-"""From the bytes of a connection to the messages of a protocol: HTTP/2, gRPC, and the frames of ``docs/wire.md``."""
+"""From the bytes of a connection to the messages of a protocol, by HTTP/2, gRPC and ``docs/wire.md``."""
 
 from __future__ import annotations
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
+Number = TypeVar("Number", bound=np.floating[Any])
 
 HIDDEN = 32
 SHAPES = ((64, HIDDEN), (HIDDEN,), (HIDDEN, 10), (10,))
@@ -61,7 +64,7 @@ def _forward(layers: list[Array], images: Array) -> tuple[Array, Array]:
     return hidden, hidden @ layers[2] + layers[3]
 
 
-def layers_of(model: Array) -> list[Array]:
+def layers_of(model: NDArray[Number]) -> list[NDArray[Number]]:
     """The weights of a model by layer, of the shapes in :data:`SHAPES`; they share its memory."""
     ends = np.cumsum([np.prod(shape) for shape in SHAPES])
     parts = np.split(model, ends[:-1])
