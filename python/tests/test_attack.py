@@ -3,12 +3,13 @@
 import base64
 import re
 import zlib
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import blindsum as bs
-from blindsum.attack import inversion, page, reading, results, similarity, wire
+from blindsum.attack import inversion, picture, reading, results, similarity, wire
 from blindsum.attack.inversion import invert
 from blindsum.demo import digits, network
 
@@ -223,11 +224,22 @@ def test_plain_is_always_attacked_and_comes_first():
 
 def test_a_picture_is_a_png_of_its_pixels():
     levels = np.arange(64, dtype=np.uint8).reshape(8, 8)
-    made = page.png(levels)
+    made = picture.png(levels)
     assert made.startswith(b"\x89PNG\r\n\x1a\n")
     at = made.index(b"IDAT")
     length = int.from_bytes(made[at - 4 : at], "big")
     rows = zlib.decompress(made[at + 4 : at + 4 + length])
     assert rows == b"".join(b"\0" + line.tobytes() for line in levels)
-    shown = page._data(np.linspace(0, 1, 64))
-    assert base64.b64decode(shown.removeprefix("data:image/png;base64,")).startswith(b"\x89PNG")
+    [shown] = re.findall(r'href="data:image/png;base64,([^"]*)"', picture.picture([one_image("<a>")]))
+    assert base64.b64decode(shown).startswith(b"\x89PNG")
+
+
+def one_image(title, count=1):
+    return results.Seen(title, np.tile(np.linspace(0, 1, 64), (count, 1)))
+
+
+def test_titles_are_text_and_long_rows_are_cut():
+    made = picture.picture([one_image("<script>"), one_image("long", 40)])
+    ElementTree.fromstring(made)
+    assert "&lt;script&gt;" in made
+    assert made.count("<image") == 1 + picture.MAX_IMAGES

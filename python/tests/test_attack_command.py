@@ -63,13 +63,14 @@ def test_the_page_loads_nothing_and_has_all_pictures(tmp_path, capsys):
     assert "{{" not in page
     assert not re.search(r'(src|href)="(?!data:image/png)', page)
     assert "default-src 'none'" in page
-    titles = re.findall(r'<div class="seen"><span>([^<]*)</span>', page)
+    titles = re.findall(r"<text [^>]*>([^<]*)</text>", page)
     assert titles == [
         *("true images", "plain: coordinator", "mpc3: coordinator", "mpc3: server-2"),
         *("mean of 2 parties", "mean of 2 parties, noise 1"),
         *("mean of 4 parties", "mean of 4 parties, noise 1"),
     ]
-    assert page.count('src="data:image/png') == len(titles)
+    assert page.count('href="data:image/png') == len(titles)
+    assert (tmp_path / "attack.svg").read_text(encoding="utf-8") in page
 
 
 def test_the_same_seed_gives_the_same_attacks_on_sums(tmp_path, capsys):

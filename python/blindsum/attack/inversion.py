@@ -14,6 +14,7 @@ the learning rate and the number of images, and looks for images whose gradient 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -77,6 +78,14 @@ def check_solver() -> None:
         ) from error
 
 
+def one_thread() -> AbstractContextManager[Any]:
+    """A context in which matrix products have one thread: those of small nets are faster so."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1)
+    return limits
+
+
 def invert(
     model: NDArray[np.float32], update: Floats, images: int, scale: float, rng: np.random.Generator
 ) -> Reconstruction:
@@ -109,7 +118,9 @@ def invert(
         pixels = exact(wanted)
         residual, _ = distance(pixels)
     else:
-        pixels, residual = _best(distance, [rng.uniform(0.0, 1.0, images * PIXELS) for _ in range(STARTS)])
+        starts = [rng.uniform(0.0, 1.0, images * PIXELS) for _ in range(STARTS)]
+        with one_thread():
+            pixels, residual = _best(distance, starts)
     return Reconstruction(pixels.reshape(images, PIXELS), labels, residual)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blindsum.attack.inversion import Floats
+from blindsum.attack.inversion import Floats, one_thread
 from blindsum.demo import network
 from blindsum.demo.digits import Examples
 from blindsum.options import DiscreteGaussian, Quantised
@@ -161,7 +161,7 @@ def play(
     """
     spec = job(parties, multiplier)
     scores = np.zeros((2, 2, trials))
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with one_thread(), ThreadPoolExecutor(WORKERS) as pool:
         turns = [(trial, present) for trial in range(trials) for present in (0, 1)]
         found = pool.map(lambda turn: _round(spec, data, [seed, parties, *turn]), turns)
         for count, ((trial, present), score) in enumerate(zip(turns, found, strict=True), 1):

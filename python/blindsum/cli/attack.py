@@ -22,9 +22,9 @@ examples:
   blindsum attack --protocol mpc3 --trials 0 --json
   blindsum attack --noise 0.5,1,2 --trials 1000 --out attack
 
-The folder gets attack.html, a page with pictures that loads nothing from elsewhere, and attack.json. The data
-are the handwritten digits of scikit-learn, the network is that of `blindsum demo`. Everything happens on this
-machine: real rounds over mutual TLS, in which each server is read along.
+The folder gets attack.html, a page that loads nothing from elsewhere, its picture as attack.svg, and
+attack.json. The data are the handwritten digits of scikit-learn, the network is that of `blindsum demo`.
+Everything happens on this machine: real rounds over mutual TLS, with a tap on each server.
 
 exit status: 0 the attack finds images under plain and no other protocol shows any to a server, 1 otherwise,
 2 wrong arguments
@@ -72,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
     """Attack and report."""
     from blindsum.attack import run as attack
     from blindsum.attack.page import page
+    from blindsum.attack.picture import picture
     from blindsum.attack.results import Settings
 
     usual = Settings()
@@ -91,18 +92,19 @@ def run(options: argparse.Namespace) -> int:
         with sigterm_interrupts(), console.progress("attacking", 100, quiet=options.json) as bar:
             result = attack.run(settings, lambda done, text: bar.update(round(100 * done), text))
     folder = Path(out)
-    picture = folder / "attack.html"
-    picture.write_text(page(result), encoding="utf-8")
-    report = {**result.to_dict(), "page": str(picture)}
+    made = folder / "attack.html"
+    made.write_text(page(result), encoding="utf-8")
+    (folder / "attack.svg").write_text(picture(result.seen), encoding="utf-8")
+    report = {**result.to_dict(), "page": str(made)}
     (folder / "attack.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     if options.json:
         print(json.dumps(report))
     else:
-        _show(result, picture)
+        _show(result, made)
     return EXIT_FAILED if result.problems else EXIT_SUM
 
 
-def _show(result: AttackResult, picture: Path) -> None:
+def _show(result: AttackResult, made: Path) -> None:
     from blindsum.attack.tables import tables
 
     for one in tables(result):
@@ -111,7 +113,7 @@ def _show(result: AttackResult, picture: Path) -> None:
         print()
     for name, why in result.impossible.items():
         print(f"{name} was not attacked: {why}")
-    print(f"{result.seconds:.1f} s; pictures: {picture}")
+    print(f"{result.seconds:.1f} s; pictures: {made}")
     for problem in result.problems:
         print(f"NOT AS PROMISED: {problem}")
     print(result.summary)
