@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import struct
-import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blindsum.attack.inversion import Floats
 from blindsum.attack.results import Seen
 
 SIDE = 8
 """Pixels of a side of an image."""
+
+LEVELS = 16
+"""Steps from white to black, as the images of the data set have them."""
 
 MAX_IMAGES = 12
 """Images of a row; further ones are left out."""
@@ -29,13 +30,12 @@ def picture(seen: Sequence[Seen]) -> str:
     """An SVG with a row for each place; it loads nothing from elsewhere."""
     width = 2 * EDGE + LABEL + max(min(len(one.images), MAX_IMAGES) for one in seen) * (SIZE + GAP) - GAP
     height = 2 * EDGE + len(seen) * (SIZE + GAP) - GAP
-    rows = "\n".join(
-        part for place, one in enumerate(seen) for part in _row(one, EDGE + place * (SIZE + GAP))
-    )
+    tops = range(EDGE, height - EDGE, SIZE + GAP)
+    rows = "\n".join(part for one, top in zip(seen, tops, strict=True) for part in _row(one, top))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="images that an attack finds" font-family="sans-serif" '
-        f'font-size="14">\n<rect width="{width}" height="{height}" fill="#ffffff"/>\n{rows}\n</svg>\n'
+        f'font-size="14">\n<rect width="{width}" height="{height}" fill="#fff"/>\n{rows}\n</svg>\n'
     )
 
 
@@ -43,25 +43,20 @@ def _row(one: Seen, top: int) -> Iterator[str]:
     yield f'<text x="{EDGE}" y="{top + SIZE / 2 + 5:g}" fill="#1b2330">{escape(one.title)}</text>'
     for place, image in enumerate(one.images[:MAX_IMAGES]):
         left = EDGE + LABEL + place * (SIZE + GAP)
-        yield (
-            f'<image x="{left}" y="{top}" width="{SIZE}" height="{SIZE}" style="image-rendering:pixelated" '
-            f'href="{_address(image)}"/>'
-        )
+        scale = f"translate({left} {top}) scale({SIZE / SIDE:g})"
+        yield f'<g transform="{scale}" shape-rendering="crispEdges">{"".join(_paths(image))}</g>'
 
 
-def _address(image: Floats) -> str:
-    """An image as the address of itself: the darker, the more ink."""
-    levels = np.round(255 * (1 - np.clip(image, 0, 1))).astype(np.uint8).reshape(SIDE, SIDE)
-    return f"data:image/png;base64,{base64.b64encode(png(levels)).decode()}"
-
-
-def png(levels: NDArray[np.uint8]) -> bytes:
-    """A PNG file of grey levels, shape ``(rows, columns)``; 0 is black."""
-    rows, columns = levels.shape
-    header = struct.pack(">IIBBBBB", columns, rows, 8, 0, 0, 0, 0)
-    lines = b"".join(b"\0" + line.tobytes() for line in levels)
-    parts = [(b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-        for kind, content in parts
-    )
+def _paths(image: Floats) -> Iterator[str]:
+    """The pixels of an image, those of one brightness together: 1 is black."""
+    levels = np.round(LEVELS * np.clip(image, 0, 1)).astype(int).reshape(SIDE, SIDE)
+    runs: dict[int, str] = defaultdict(str)
+    for row, line in enumerate(levels):
+        for level, same in groupby(range(SIDE), key=lambda column, line=line: int(line[column])):  # type: ignore[misc]
+            columns = list(same)
+            runs[level] += f"M{columns[0]} {row}h{len(columns)}v1h-{len(columns)}z"
+    yield f'<path fill="#eee" d="M0 0h{SIDE}v{SIDE}h-{SIDE}z"/>'
+    for level, path in sorted(runs.items()):
+        if level:
+            grey = round(238 * (1 - level / LEVELS))
+            yield f'<path fill="#{grey:02x}{grey:02x}{grey:02x}" d="{path}"/>'

@@ -70,13 +70,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Attack and report."""
-    from blindsum.attack import run as attack
+    from blindsum import attack
     from blindsum.attack.page import page
     from blindsum.attack.picture import picture
-    from blindsum.attack.results import Settings
 
-    usual = Settings()
-    settings = Settings(
+    usual = attack.Settings()
+    settings = attack.Settings(
         tuple(options.protocol or ()),
         options.parties,
         options.images,
