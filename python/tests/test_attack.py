@@ -13,6 +13,7 @@ from blindsum.demo import digits, network
 
 TRAIN, _ = digits.load(7)
 POOL = TRAIN.images.astype(np.float64)
+RNG = np.random.default_rng(0)
 
 
 def update_of(model, places, steps=1):
@@ -71,7 +72,7 @@ def test_several_images_and_their_labels_are_found_after_one_step():
     likes, labels = [], 0
     for seed in range(6):
         found, places = attacked(seed, 4)
-        likes.append(similarity.likeness(found.images, places, POOL))
+        likes.append(similarity.likeness(found.images, places, POOL, RNG))
         labels += sorted(found.labels) == sorted(TRAIN.labels[places])
     assert np.mean([like.correlation for like in likes]) > 0.9
     assert sum(like.recognised for like in likes) >= 18
@@ -85,7 +86,7 @@ def test_random_numbers_give_no_images():
     for _ in range(10):
         found = invert(model, rng.normal(0, 0.05, network.DIM), 4, -network.LEARNING_RATE, rng)
         assert found.residual > 0.5
-        likes.append(similarity.likeness(found.images, rng.choice(len(TRAIN), 4, replace=False), POOL))
+        likes.append(similarity.likeness(found.images, rng.choice(len(TRAIN), 4, replace=False), POOL, rng))
     assert np.mean([like.correlation for like in likes]) < 0.2
 
 
@@ -99,7 +100,7 @@ def test_zeros_are_no_trouble():
 
 def test_every_true_image_gets_the_reconstruction_that_fits():
     places = np.array([10, 20, 30])
-    like = similarity.likeness(POOL[[30, 10, 20]], places, POOL)
+    like = similarity.likeness(POOL[[30, 10, 20]], places, POOL, RNG)
     assert like.order == (1, 2, 0)
     assert like.correlation == pytest.approx(1.0)
     assert (like.recognised, like.images, like.error) == (3, 3, 0.0)
@@ -108,9 +109,18 @@ def test_every_true_image_gets_the_reconstruction_that_fits():
 
 
 def test_other_images_are_not_recognised():
-    like = similarity.likeness(POOL[[31, 11, 21]], np.array([10, 20, 30]), POOL)
+    like = similarity.likeness(POOL[[31, 11, 21]], np.array([10, 20, 30]), POOL, RNG)
     assert like.recognised == 0
     assert like.correlation < 0.8
+
+
+def test_other_images_are_found_by_chance_if_there_are_many():
+    rng = np.random.default_rng(9)
+    found, places = rng.uniform(0, 1, (100, 64)), rng.choice(len(POOL), 100, replace=False)
+    like = similarity.likeness(found, places, POOL, rng)
+    assert 2 < like.by_chance < 15
+    assert abs(like.recognised - like.by_chance) < 12
+    assert similarity.likeness(POOL[places], places, POOL, rng).by_chance == 0
 
 
 def test_an_image_of_one_brightness_is_like_nothing():
@@ -221,13 +231,16 @@ def test_plain_is_always_attacked_and_comes_first():
 
 
 def test_a_picture_has_every_pixel():
-    rng = np.random.default_rng(8)
-    image = rng.integers(0, 17, (8, 8)) / 16
+    image = np.random.default_rng(8).integers(0, 17, (8, 8)) / 16
     made = picture.picture([results.Seen("one", image.reshape(1, 64))])
-    drawn = np.full((8, 8), 0xEE)
-    for grey, path in re.findall(r'<path fill="#([0-9a-f]{2})[0-9a-f]{4}" d="([^"]*)"', made)[1:]:
-        for column, row, width in re.findall(r"M(\d) (\d)h(\d)v1", path):
-            drawn[int(row), int(column) : int(column) + int(width)] = int(grey, 16)
+    drawn = np.full((8, 8), -1)
+    for grey, path in re.findall(r'<path fill="#([0-9a-f]+)" d="([^"]*)"', made):
+        for column, row, width, height in re.findall(r"M(\d) (\d)h(\d)v(\d)", path):
+            rows, columns = (
+                slice(int(row), int(row) + int(height)),
+                slice(int(column), int(column) + int(width)),
+            )
+            drawn[rows, columns] = int(grey[:2], 16)
     np.testing.assert_allclose(drawn, 238 * (1 - image), atol=0.6)
 
 

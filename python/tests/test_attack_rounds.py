@@ -31,7 +31,7 @@ def spec_of(protocol, **fields):
 def attack(vector, rank, seed):
     rng = np.random.default_rng([seed, rank])
     found = invert(MODEL, vector, IMAGES, -RATE, rng)
-    return similarity.likeness(found.images, PLACES[rank], POOL).correlation
+    return similarity.likeness(found.images, PLACES[rank], POOL, rng).correlation
 
 
 @pytest.fixture(scope="module")

@@ -147,7 +147,7 @@ class _Attack:
         """The images that an attack finds, in the order of the true ones, and how like those they are."""
         start = self._model if model is None else model
         found = invert(start, vector, len(places), -network.LEARNING_RATE * steps, self._rng).images
-        like = likeness(found, places, self._pool)
+        like = likeness(found, places, self._pool, self._rng)
         return found[list(like.order)], like
 
     def _chance(self, spec: JobSpec) -> tuple[float, float]:
@@ -227,18 +227,20 @@ class _Attack:
     ) -> Attacked:
         correlation, peak = _means(likes)
         recognised, total = sum(like.recognised for like in likes), sum(like.images for like in likes)
-        return Attacked(parties, images, steps, multiplier, correlation, peak, recognised, total)
+        chance = sum(like.by_chance for like in likes)
+        return Attacked(parties, images, steps, multiplier, correlation, peak, recognised, total, chance)
 
 
 def _summed(protocol: str, server: str, likes: Sequence[Likeness], chance: tuple[float, float]) -> Held:
     """One row of many parties."""
     if not likes:
-        return Held(protocol, server, 0, 0.0, 0.0, 0, 0, 0.0)
+        return Held(protocol, server, 0, 0.0, 0.0, 0, 0, 0.0, 0.0)
     mean, deviation = chance
     correlation, peak = _means(likes)
     above = (correlation - mean) / (deviation / np.sqrt(len(likes)))
     recognised, images = sum(like.recognised for like in likes), sum(like.images for like in likes)
-    return Held(protocol, server, len(likes), correlation, peak, recognised, images, float(above))
+    by_chance = sum(like.by_chance for like in likes)
+    return Held(protocol, server, len(likes), correlation, peak, recognised, images, by_chance, float(above))
 
 
 def _means(likes: Sequence[Likeness]) -> tuple[float, float]:

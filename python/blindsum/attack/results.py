@@ -108,6 +108,8 @@ class Held:
         The mean correlation of true images and those found, and the peak signal-to-noise ratio in dB.
     recognised, images : int
         Images of these parties that the attack has found, and all.
+    by_chance : float
+        How many of as many other images it would seem to have found.
     above_chance : float
         By how many standard deviations the correlation is above that of attacks on random words.
     """
@@ -119,6 +121,7 @@ class Held:
     psnr: float
     recognised: int
     images: int
+    by_chance: float
     above_chance: float
 
     @property
@@ -154,6 +157,8 @@ class Attacked:
         As in :class:`Held`.
     recognised, total : int
         Images that the attack has found, and all that are in the attacked vectors.
+    by_chance : float
+        As in :class:`Held`.
     """
 
     parties: int
@@ -164,6 +169,7 @@ class Attacked:
     psnr: float
     recognised: int
     total: int
+    by_chance: float
 
 
 @dataclass(frozen=True)

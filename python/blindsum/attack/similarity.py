@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from blindsum.attack.inversion import Floats
 
+DRAWS = 10
+"""Sets of other images with which reconstructions are compared."""
+
 
 @dataclass(frozen=True)
 class Likeness:
@@ -23,6 +26,9 @@ class Likeness:
         The mean squared error of a pixel, whose values are from 0 to 1.
     recognised : int
         Reconstructions whose most similar image of the whole data set is the true one.
+    by_chance : float
+        The same number for as many other images of the data set, the mean of :data:`DRAWS` draws: what
+        reconstructions find of images that they have nothing to do with.
     images : int
         How many true images there are.
     order : tuple of int
@@ -32,11 +38,12 @@ class Likeness:
     correlation: float
     error: float
     recognised: int
+    by_chance: float
     images: int
     order: tuple[int, ...]
 
 
-def likeness(found: Floats, places: NDArray[np.int64], pool: Floats) -> Likeness:
+def likeness(found: Floats, places: NDArray[np.int64], pool: Floats, rng: np.random.Generator) -> Likeness:
     """Compare reconstructions with true images.
 
     Parameters
@@ -47,15 +54,32 @@ def likeness(found: Floats, places: NDArray[np.int64], pool: Floats) -> Likeness
         Where the true images are in the pool, shape ``(n,)``.
     pool
         The whole data set, in which the attacker looks a reconstruction up; shape ``(images, pixels)``.
+    rng
+        Draws the other images.
     """
-    from scipy.optimize import linear_sum_assignment
-
     likely = correlations(found, pool)
-    _, order = linear_sum_assignment(-likely[:, places].T)
+    order = _order(likely, places)
     pairs = likely[order, places]
     error = float(((found[order] - pool[places]) ** 2).mean())
-    recognised = int((likely[order].argmax(axis=1) == places).sum())
-    return Likeness(float(pairs.mean()), error, recognised, len(places), tuple(map(int, order)))
+    others = np.setdiff1d(np.arange(len(pool)), places)
+    drawn = [rng.choice(others, len(places), replace=False) for _ in range(DRAWS)]
+    by_chance = float(np.mean([_recognised(likely, one, _order(likely, one)) for one in drawn]))
+    recognised = _recognised(likely, places, order)
+    order_of_images = tuple(map(int, order))
+    return Likeness(float(pairs.mean()), error, recognised, by_chance, len(places), order_of_images)
+
+
+def _order(likely: Floats, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each image the reconstruction that fits it, so that all together fit best."""
+    from scipy.optimize import linear_sum_assignment
+
+    order: NDArray[np.int64] = linear_sum_assignment(-likely[:, places].T)[1]
+    return order
+
+
+def _recognised(likely: Floats, places: NDArray[np.int64], order: NDArray[np.int64]) -> int:
+    """How many of these reconstructions are most similar to the image that they belong to."""
+    return int((likely[order].argmax(axis=1) == places).sum())
 
 
 def psnr(error: float) -> float:

@@ -53,7 +53,7 @@ def _held_row(one: Held) -> list[str]:
 def _sums(result: AttackResult) -> Table:
     note = (
         "The mean goes to every party, under every protocol. Found images are those that the attacker would "
-        "pick out of the whole data set. An average digit has a similarity of up to 0.6 to every other one."
+        "pick out of the whole data set; in brackets, how many of as many other images it would pick out."
     )
     header = ["mean of", "noise multiplier", "similarity", "images found"]
     rows = [
@@ -74,21 +74,34 @@ def _reach(result: AttackResult) -> Table:
     cells = {(one.images, one.steps): one for one in result.reach}
     header = ["images of the party", *(f"after {counted(count, 'local step')}" for count in steps)]
     rows = [[str(count), *(_found(cells[count, step]) for step in steps)] for count in images]
-    note = "One image is found after any number of steps. Several are found after one step, if they are few."
+    note = (
+        "One image is found after any number of steps. Several are found after one step, if they are few. "
+        "In brackets, how many of as many other images the attacker would pick out."
+    )
     return Table("images found in plain updates", note, header, rows)
 
 
 def _found(one: Attacked) -> str:
-    return f"{one.recognised} of {one.total}"
+    return f"{one.recognised} of {one.total} ({one.by_chance:.1f})"
 
 
 def _games(result: AttackResult) -> Table:
     percent = f"{100 * SHOWN_RATE:g} %"
-    header = ["mean of", "noise", "the attacker", "AUC", "noise gives", f"TPR at {percent}", "ε, δ allow"]
+    header = [
+        "mean of",
+        "noise",
+        "the attacker",
+        "AUC",
+        "in theory",
+        f"TPR at {percent}",
+        "noise allows",
+        "ε, δ allow",
+    ]
     note = (
         f"{result.games[0].trials} rounds with a party of one image, as many without it. "
         f"Intervals are for {100 * CONFIDENCE:g} %. AUC 0.5 is guessing. TPR: parties that are recognised if "
-        f"{percent} of absent ones are taken for present."
+        f"{percent} of absent ones are taken for present. In theory: the best that an attacker who knows all else "
+        "can have against the noise of all parties. Allowed: against the noise that the job guarantees."
     )
     rows = [_game_row(game) for game in result.games]
     return Table("membership inference on the released mean", note, header, rows)
@@ -101,9 +114,10 @@ def _game_row(game: Game) -> list[str]:
         f"{game.multiplier:g}" if game.multiplier else "no noise",
         game.attacker,
         f"{game.auc:.3f} ({game.low:.3f}–{game.high:.3f})",
-        "" if game.expected is None else f"≤ {game.expected:.3f}",
+        "" if game.expected is None else f"{game.expected:.3f}",
         f"{rate.true:.2f} ({rate.low:.2f}–{rate.high:.2f})",
-        "" if rate.allowed is None else f"≤ {rate.allowed:.3f}",
+        "" if rate.gaussian is None else f"{rate.gaussian:.3f}",
+        "" if rate.allowed is None else f"{rate.allowed:.3f}",
     ]
 
 
