@@ -100,8 +100,9 @@ def _games(result: AttackResult) -> Table:
     note = (
         f"{result.games[0].trials} rounds with a party of one image, as many without it. "
         f"Intervals are for {100 * CONFIDENCE:g} %. AUC 0.5 is guessing. TPR: parties that are recognised if "
-        f"{percent} of absent ones are taken for present. In theory: the best that an attacker who knows all else "
-        "can have against the noise of all parties. Allowed: against the noise that the job guarantees."
+        f"{percent} of absent ones are taken for present. In theory: the best AUC against the noise of all "
+        "parties. The noise that the job guarantees allows the first TPR, and up to the second one where the "
+        f"absent ones are so few that more than {percent} may be taken for present."
     )
     rows = [_game_row(game) for game in result.games]
     return Table("membership inference on the released mean", note, header, rows)
@@ -116,8 +117,8 @@ def _game_row(game: Game) -> list[str]:
         f"{game.auc:.3f} ({game.low:.3f}–{game.high:.3f})",
         "" if game.expected is None else f"{game.expected:.3f}",
         f"{rate.true:.2f} ({rate.low:.2f}–{rate.high:.2f})",
-        "" if rate.gaussian is None else f"{rate.gaussian:.3f}",
-        "" if rate.allowed is None else f"{rate.allowed:.3f}",
+        "" if rate.gaussian is None else f"{rate.gaussian:.2f}–{rate.gaussian_high:.2f}",
+        "" if rate.allowed is None else f"{rate.allowed:.2f}",
     ]
 
 
