@@ -6,9 +6,12 @@ import re
 import numpy as np
 import pytest
 
+import blindsum as bs
 from blindsum.attack import demonstration as attack
 from blindsum.attack.observed import Observed
+from blindsum.attack.reading import read
 from blindsum.cli import main
+from blindsum.demo import network
 
 QUICK = ("--parties", "3", "--images", "1", "--trials", "20", "--noise", "2")
 
@@ -111,17 +114,9 @@ def test_a_protocol_that_showed_images_would_be_named(tmp_path, monkeypatch, cap
 
 
 def plain_vector(messages):
-    from blindsum.attack.reading import read
-
-    return read(attack_spec(), messages)
-
-
-def attack_spec():
-    import blindsum as bs
-    from blindsum.demo import network
-
     encoding = bs.Quantised(bits=16, clip=1.0)
-    return bs.JobSpec(job="attack", protocol="plain", parties=3, dim=network.DIM, encoding=encoding)
+    spec = bs.JobSpec(job="attack", protocol="plain", parties=3, dim=network.DIM, encoding=encoding)
+    return read(spec, messages)
 
 
 def test_an_attack_that_finds_nothing_proves_nothing(tmp_path, monkeypatch, capsys):
@@ -135,7 +130,7 @@ def test_an_attack_that_finds_nothing_proves_nothing(tmp_path, monkeypatch, caps
     ("words", "said"),
     [
         (["--parties", "1"], "--parties: 1 must be a whole number from 2 to 100"),
-        (["--images", "0"], "--images: 0 must be a whole number from 1 to 64"),
+        (["--images", "0"], "--images: 0 must be a whole number from 1 to 16"),
         (["--trials", "3"], "--trials: 3 must be a whole number from 20 to 100000"),
         (["--noise", "0"], "--noise: 0 must be from 0.015625 to 1024"),
         (["--noise", "much"], "--noise: must be numbers separated by commas, not 'much'"),

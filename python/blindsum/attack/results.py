@@ -16,6 +16,9 @@ PLAIN = "plain"
 MIN_MULTIPLIER, MAX_MULTIPLIER = 2**-6, 2**10
 """Bounds of the noise multiplier of a job."""
 
+MAX_IMAGES = 16
+"""Images of a party, at most: the means of many parties have as many images as the data set can give."""
+
 GUESSES = 40
 """Attacks on random words, for comparison."""
 
@@ -65,7 +68,7 @@ class Settings:
             One is out of its bounds.
         """
         setting("parties", self.parties, 2, 100)
-        setting("images", self.images, 1, 64)
+        setting("images", self.images, 1, MAX_IMAGES)
         setting("seed", self.seed, 0, 2**31 - 1)
         if self.trials:
             setting("trials", self.trials, 20, 100_000)
