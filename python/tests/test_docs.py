@@ -44,6 +44,8 @@ REPLACED_IN_SHELL = {
     "make test": f"make --directory={ROOT} --dry-run test",
     f"pip install '{WHEEL}[demo]'": "true",
     "blindsum demo": "blindsum demo --parties 4 --rounds 3",
+    "blindsum attack": "blindsum attack --parties 3 --images 1 --trials 20 --noise 2",
+    "--protocol secagg --noise 0.5,1,2 --trials 1000": "--protocol secagg",
     # A reader's own hosts, ports and working folder.
     "--host agg.example": "--host localhost",
     "https://agg.example:9443": "https://localhost:{port}",
