@@ -47,6 +47,7 @@ WRITTEN = {
     "mpc_network": ["mpc-network.md", "mpc-network.csv"],
     "links": ["links.md", "links.csv", "links.svg"],
     "overhead": ["overhead.md", "overhead.csv", "overhead-steps.csv", "overhead.svg"],
+    "privacy_audit": ["privacy-audit.md", "privacy-audit.csv", "privacy-audit.svg", "privacy-variances.csv"],
     "mystiko": ["mystiko.md", "mystiko.csv", "mystiko.svg"],
     "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],
     "pss_sharing": ["pss-sharing.md", "pss-sharing.csv", "pss-sharing.svg"],

@@ -44,6 +44,8 @@ MADE_BY = {
     "overhead": "overhead",
     "overhead-steps": "overhead",
     "poisoning": "poisoning",
+    "privacy-audit": "privacy_audit",
+    "privacy-variances": "privacy_audit",
     "pss-rounds": "pss_rounds",
     "pss-sharing": "pss_sharing",
     "robust-training": "robust_training",
