@@ -71,7 +71,7 @@ def attacks(protocols: Sequence[str], multipliers: Sequence[float]) -> tuple[Att
 
 FULL = Sizes(
     parties=20,
-    groups=100,
+    groups=60,
     attacks=attacks(PROTOCOLS, MULTIPLIERS),
     protocols=("secagg", "secagg+", "fssa", "pss", "flashe"),
     whole=("paillier-ring", "paillier-broadcast"),

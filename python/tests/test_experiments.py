@@ -47,6 +47,10 @@ WRITTEN = {
     "mpc_network": ["mpc-network.md", "mpc-network.csv"],
     "links": ["links.md", "links.csv", "links.svg"],
     "overhead": ["overhead.md", "overhead.csv", "overhead-steps.csv", "overhead.svg"],
+    "privacy_accuracy": [
+        *("privacy-accuracy.md", "privacy-accuracy.csv", "privacy-accuracy.svg"),
+        "privacy-rounds.csv",
+    ],
     "privacy_audit": ["privacy-audit.md", "privacy-audit.csv", "privacy-audit.svg", "privacy-variances.csv"],
     "mystiko": ["mystiko.md", "mystiko.csv", "mystiko.svg"],
     "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],
