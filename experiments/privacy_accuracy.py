@@ -170,12 +170,12 @@ amplification: whoever chooses the parties of a round sees them.
         )
         text = f"""
 "Distributed" is a job of `secagg+` with `privacy`. The other two are no options of Blindsum, and are
-simulated beside it: jobs of `plain` with the same clipping and rounding, and noise of the same mechanism and
-multiplier, which an exact sampler draws and this experiment adds to the sum. "Central" is added once, as by a
-trusted server that sees all updates. "Local" is that of one mechanism for each party, as where nobody is
-trusted and updates are not masked. So the variance of distributed noise is that of central noise times
-parties by honest survivors ({ratios}), and that of local noise is as many times as there are parties. Differences are
-of equal seeds, with their standard errors.
+simulated beside it: jobs of `plain` with the same clipping and rounding, and noise of the same mechanism
+and multiplier, which an exact sampler draws and this experiment adds to the sum. "Central" is added once,
+as by a trusted server that sees all updates. "Local" is that of one mechanism for each party, as where
+nobody is trusted and updates are not masked. So the variance of distributed noise is that of central
+noise times parties by honest survivors ({ratios}), and that of local noise is as many times as there are
+parties. Differences are of equal seeds, with their standard errors.
 """
         return "\n\n".join(
             ["## Central, distributed and local noise", output.filled(text), output.table(header, lines)]
