@@ -259,8 +259,9 @@ In {len(honest)} honest runs the lower bound of ε is below the claim, with clai
 
 {len(caught)} of {len(weak)} weakened runs are found out: their bound is above the claim.
 
-Wherever parties are lost, the noise that nobody knows has the variance that the claim counts on, or more. The
-smallest p is {number(least.spread.p)} ({least.protocol}, lost in: {least.event}).
+Wherever parties are lost, the noise that nobody knows is not found to be less than the claim counts on, at a
+level of {runs.LEAST_P:g}. The smallest p of {len(found.left)} is {number(least.spread.p)} ({least.protocol},
+lost in: {least.event}).
 
 If one party more works with the others than the job says, the variance of the fewest survivors is too
 small, and {"the test finds it in all cases" if not missed else f"the test misses it in {missed} cases"}.
@@ -276,9 +277,8 @@ def min_survivors(whole: Sequence[Left]) -> int:
 def canaries_part(found: Found, sizes: Sizes) -> str:
     """The audits."""
     guessed = found.audits[0].guesses
-    alone = ", ".join(
-        f"{one.epsilon_alone:.2f}" for one in found.audits if one.attack.others_known and one.epsilon_alone
-    )
+    against_all = [one.epsilon_alone for one in found.audits if one.attack.others_known]
+    alone = " and ".join(dict.fromkeys(f"{one:.2f}" for one in against_all if one is not None))
     text = f"""
 A canary is a party's update: the longest one, in a coordinate of its own, or 0, by a fair coin. Jobs of
 {sizes.parties} parties are run until there are {guessed.canaries:,} canaries. As many parties are lost as
@@ -312,7 +312,7 @@ In `paillier-…` a lost party makes the others begin again, with other noise. S
 and the variance is compared with that of the fewest survivors.
 """
     again = """
-The coordinator is replaced by another one, which goes on from the store, twice in every round: with half of
+The coordinator is replaced by another one, which goes on from the store, twice for every sum: with half of
 the updates, and after all of them where a stage follows. Parties are those of real jobs here, and their
 noise is from the system's random numbers: it is compared with that of all the fewest survivors, and the
 next run gives other numbers. The round that was under way ends without a sum, and its updates count as a

@@ -1,4 +1,4 @@
-"""A job of machines in one process, whose coordinator is replaced twice in every round.
+"""A job of machines in one process, whose coordinator is replaced twice for every sum.
 
 Parties are those of a real job, with certificates, and with noise from the system's random numbers. Only the
 clock is virtual, and frames are handed over in memory.
