@@ -37,21 +37,22 @@ def test_no_honest_run_is_found_out(protocol: str, multiplier: float) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["secagg+", "fssa"])
-@pytest.mark.parametrize(
-    "weak", [{"weaker": 8}, {"others_known": True}], ids=["less noise", "all others together"]
-)
-def test_weakened_runs_are_found_out(protocol: str, weak: dict[str, int]) -> None:
-    """A sixty-fourth of the variance, and a coalition that is larger than the job says."""
-    found = runs.audit(Attack(protocol, 2.0, **weak), parties=10, groups=60, seed=4)
+def test_less_noise_is_found_out(protocol: str) -> None:
+    """A job with a sixty-fourth of the variance, held against the claim of the one with all of it."""
+    found = runs.audit(Attack(protocol, 2.0, weaker=8), parties=10, groups=40, seed=4)
     assert found.bound > found.epsilon
-    # The claim against all others is another one, and holds.
+
+
+def test_a_larger_coalition_than_the_job_says_is_found_out() -> None:
+    """The claim against all others is another one, and holds."""
+    found = runs.audit(Attack("fssa", 2.0, others_known=True), parties=10, groups=60, seed=4)
     assert found.epsilon_alone is not None
-    assert "weaker" in weak or found.bound < found.epsilon_alone
+    assert found.epsilon < found.bound < found.epsilon_alone
 
 
 def test_repeats_count_once_each() -> None:
     """Four releases of noise 2 tell as much as one of noise 1: noise of other rounds is other noise."""
-    found = runs.audit(Attack("fssa", 2.0, releases=4), parties=10, groups=40, seed=4)
+    found = runs.audit(Attack("fssa", 2.0, releases=4), parties=10, groups=25, seed=4)
     once = runs.claim(runs.job("fssa", 1.0, 10, 10))
     assert found.epsilon == pytest.approx(once.epsilon, abs=1e-3)
     assert found.bound < found.epsilon
