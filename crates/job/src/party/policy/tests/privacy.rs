@@ -20,20 +20,27 @@ fn noisy(multiplier: f64) -> JobSpec {
     }
 }
 
-fn with_budget(epsilon: f64) -> Policy {
+fn of(privacy: PrivacyPolicy) -> Policy {
     Policy {
-        max_epsilon: Some(epsilon),
-        max_delta: Some(1e-5),
+        privacy,
         ..Policy::default()
     }
 }
 
+fn with_budget(epsilon: f64) -> Policy {
+    of(PrivacyPolicy {
+        max_epsilon: Some(epsilon),
+        max_delta: Some(1e-5),
+        ..PrivacyPolicy::default()
+    })
+}
+
 #[test]
 fn case_39_a_job_without_noise_is_refused_where_noise_is_asked_for() {
-    let asks = Policy {
+    let asks = of(PrivacyPolicy {
         require_privacy: true,
-        ..Policy::default()
-    };
+        ..PrivacyPolicy::default()
+    });
     for (policy, rule) in [
         (asks.clone(), "require_privacy"),
         (with_budget(8.0), "max_epsilon"),
@@ -105,8 +112,7 @@ fn case_39_noise_that_hides_nobody_is_refused() {
     let error = check(&policy(5), spec.clone()).unwrap_err();
     assert_eq!(error, PolicyError::NoiseHidesNobody { corrupt: 5 });
     let asks_nothing = Policy {
-        max_epsilon: None,
-        max_delta: None,
+        privacy: PrivacyPolicy::default(),
         ..policy(5)
     };
     check(&asks_nothing, spec).unwrap();
@@ -115,24 +121,26 @@ fn case_39_noise_that_hides_nobody_is_refused() {
 #[test]
 fn a_budget_has_an_epsilon_and_a_delta() {
     let refused = |policy: Policy| policy.check().unwrap_err().0;
-    let only = |max_epsilon, max_delta| Policy {
-        max_epsilon,
-        max_delta,
-        ..Policy::default()
+    let only = |max_epsilon, max_delta| {
+        of(PrivacyPolicy {
+            max_epsilon,
+            max_delta,
+            ..PrivacyPolicy::default()
+        })
     };
     assert_eq!(refused(only(Some(8.0), None)), "max_delta");
     assert_eq!(refused(only(None, Some(1e-5))), "max_epsilon");
     assert_eq!(refused(only(Some(0.0), Some(1e-5))), "max_epsilon");
     assert_eq!(refused(only(Some(f64::NAN), Some(1e-5))), "max_epsilon");
     assert_eq!(refused(only(Some(8.0), Some(0.5))), "max_delta");
-    let unit = Policy {
+    let unit = of(PrivacyPolicy {
         privacy_unit: "../data".into(),
-        ..Policy::default()
-    };
+        ..PrivacyPolicy::default()
+    });
     assert_eq!(refused(unit), "privacy_unit");
     with_budget(8.0).check().unwrap();
     assert_eq!(
-        with_budget(8.0).budget(),
+        with_budget(8.0).privacy.budget(),
         Some(Budget {
             epsilon: 8.0,
             delta: 1e-5
@@ -142,11 +150,11 @@ fn a_budget_has_an_epsilon_and_a_delta() {
 
 #[test]
 fn case_39_delta_is_for_the_numbers_of_noise() {
-    let policy = Policy {
+    let policy = of(PrivacyPolicy {
         max_epsilon: Some(50.0),
         max_delta: Some(1e-30),
-        ..Policy::default()
-    };
+        ..PrivacyPolicy::default()
+    });
     let error = check(&policy, noisy(2.0)).unwrap_err();
     assert!(matches!(error, PolicyError::TooManyDraws { .. }), "{error}");
     let none = JobSpec {
