@@ -7,7 +7,7 @@
 //! servers talk with each other ([`open`]), the other two give the coordinator their word on the sum, and the coordinator
 //! tells the parties.
 //!
-//! * [`options`]: what a job may say, and [`weighing`] what follows from it.
+//! * [`options`]: what a job may say, and [`weighing`] what follows from it. [`lengths`]: how long vectors are.
 //! * [`upload`]: what a party sends, and what every server checks of it.
 //! * [`client`]: a party.
 //! * [`holding`]: what a server holds of the uploads.
@@ -25,6 +25,7 @@ mod compute;
 mod follow;
 mod holding;
 mod lead;
+mod lengths;
 mod open;
 mod options;
 mod parts;
