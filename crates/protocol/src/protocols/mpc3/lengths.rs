@@ -103,6 +103,27 @@ impl Lengths {
         }
     }
 
+    /// The norm that no vector of a party exceeds that rounds doubles: up to 2^-56 of the bound for each coordinate in the
+    /// sum of squares, and far less than a unit beside.
+    pub fn longest_of_party(&self) -> u64 {
+        let off = u128::from(self.top()) * (self.dim as u128 + (1 << 17)) >> 56;
+        self.longest() + 1 + off as u64
+    }
+
+    /// By what factor rounding lifts the longest vector.
+    pub fn growth(&self) -> f64 {
+        self.longest_of_party() as f64 / self.top() as f64
+    }
+
+    /// The same with other bits.
+    pub fn with_bits(&self, bits: u32) -> Self {
+        Self {
+            bits,
+            options: self.options.clone(),
+            ..*self
+        }
+    }
+
     /// `norm` in units of what is shared.
     pub fn clip(&self) -> u64 {
         match self.options.norm {

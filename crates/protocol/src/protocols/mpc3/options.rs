@@ -132,8 +132,9 @@ impl Mpc3 {
     }
 
     /// Whether servers only add what parties send: no more is computed.
-    pub(super) fn is_sum(&self) -> bool {
-        matches!(self.rule, RuleName::FedAvg | RuleName::Weighted) && self.noise == 0.0
+    pub(super) fn is_sum(&self, spec: &JobSpec) -> bool {
+        let adds = matches!(self.rule, RuleName::FedAvg | RuleName::Weighted);
+        adds && self.noise == 0.0 && spec.privacy.noise().is_none()
     }
 
     /// How many vectors may be bad.
@@ -216,7 +217,7 @@ pub(super) fn check(job: &Job) -> Result<(), SpecError> {
         return Err(SpecError::new("model_update", what));
     }
     let is_quantised = matches!(spec.encoding, EncodingChoice::Quantised(_));
-    if !options.is_sum() && !is_quantised {
+    if !options.is_sum(spec) && !is_quantised {
         let what = format!("must be quantised with rule = {rule}, is {}", spec.encoding);
         return Err(SpecError::new("encoding", what));
     }

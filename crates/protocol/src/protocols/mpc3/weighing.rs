@@ -9,13 +9,14 @@
 //! Metrics are no part of what a rule computes. Their words are shared as they are and added up over all survivors, so they
 //! neither decide which vectors count, nor show whose do.
 
-use blindsum_encode::{ClipSpec, Precision};
+use blindsum_encode::ClipSpec;
 use blindsum_math::words::{Width, Words};
 use blindsum_mpc::rules::{Bounds, Clear, Rule, Trusted, total_of};
-use blindsum_mpc::{FRACTION, Gate, Gaussian, MpcError, Vectors};
+use blindsum_mpc::{FRACTION, Gate, MpcError, Vectors};
 
 use super::is_active;
 use super::lengths::Lengths;
+use super::noise::Noise;
 use super::options::{Mpc3, RuleName, TrustName};
 use crate::core::round::{InTheClear, Signed};
 use crate::{Fault, FaultKind, Job, JobSpec, PartyId, Round, ServerIndex, SpecError};
@@ -24,9 +25,8 @@ use crate::{Fault, FaultKind, Job, JobSpec, PartyId, Round, ServerIndex, SpecErr
 const SHORTEST_CLIP: f64 = 1024.0;
 /// The least clip in units of what is shared, so that rounding to whole numbers does not show.
 const MIN_CLIP: f64 = 16.0;
-/// Standard deviations of one component within which the noise of all three lies.
-const NOISE_ROOM: f64 = 64.0;
-/// The same for results that are compared with the rule in the clear.
+/// Standard deviations of one component within which the noise of all three lies where results are compared with the rule in
+/// the clear.
 const NOISE_SEEN: f64 = 24.0;
 /// The norm of a root of zeros, in units of what is shared: so short that nothing is seen of a vector of its length, and
 /// not 0, as results are divided by it.
@@ -38,6 +38,8 @@ const TAIL: usize = 2;
 pub(super) struct Weighing {
     pub options: Mpc3,
     pub lengths: Lengths,
+    /// What is added to each component of what is shown.
+    pub noise: Option<Noise>,
     bad: usize,
     dim: usize,
     /// Words of the metrics behind the coordinates.
@@ -57,7 +59,8 @@ impl Weighing {
         let spec = job.spec();
         let options = Mpc3::of(spec);
         let lengths = Lengths::of(spec)?;
-        (!options.is_sum()).then(|| Self {
+        (!options.is_sum(spec)).then(|| Self {
+            noise: Noise::of(job, &lengths),
             lengths,
             bad: options.bad(spec),
             dim: spec.dim as usize,
@@ -138,24 +141,6 @@ impl Weighing {
             },
             RuleName::FedAvg | RuleName::Weighted => Rule::Mean,
         }
-    }
-
-    /// What noise is added to each component of what is shown; none where there is none.
-    pub fn noise(&self) -> Result<Option<Gaussian>, MpcError> {
-        match self.options.noise {
-            0.0 => Ok(None),
-            _ => Gaussian::of_deviation(self.deviation()).map(Some),
-        }
-    }
-
-    /// The standard deviation of that noise.
-    fn deviation(&self) -> f64 {
-        let longest = match self.options.rule {
-            // Weights have bits behind the point.
-            RuleName::Clipped => self.lengths.clip() << FRACTION,
-            _ => self.longest(),
-        };
-        self.options.noise * longest as f64
     }
 
     /// Bytes of the largest letter of servers that compute with so many vectors.
@@ -246,7 +231,9 @@ impl Weighing {
             // Nothing is asked of norms.
             false => Bounds::new(15).map_err(|e| SpecError::new("rule", e.to_string()))?,
         };
-        self.check_noise(job)?;
+        if let Some(noise) = &self.noise {
+            noise.check(job, &self.lengths, self.metrics > 0)?;
+        }
         for count in [job.min_parties(), spec.parties as usize] {
             let vectors = count - usize::from(rule == RuleName::FlTrust);
             let checked = self
@@ -262,57 +249,6 @@ impl Weighing {
             })?;
         }
         Ok(())
-    }
-
-    /// Leaves room for noise beside the sum.
-    fn check_noise(&self, job: &Job) -> Result<(), SpecError> {
-        let (noise, spec) = (self.options.noise, job.spec());
-        let refused = |what: String| Err(SpecError::new("noise", what));
-        // guard: no-metrics-beside-noise
-        if noise > 0.0 && self.metrics > 0 {
-            let what = format!(
-                "must be empty with noise = {noise} of rule = {}: sums of metrics are exact, and would reveal \
-                 what the noise hides",
-                self.options.rule
-            );
-            return Err(SpecError::new("metrics", what));
-        }
-        if noise > 0.0 && !spec.encoding.tensors().is_empty() {
-            let what = "must be empty with noise, which is as large for all coordinates";
-            return Err(SpecError::new("tensors", what));
-        }
-        if self.noise().is_err() {
-            let deviation = self.deviation();
-            return refused(format!(
-                "noise = {noise}, which is a standard deviation of {deviation:.3e} in shared units, but it must \
-                 be from 1 to 2^56"
-            ));
-        }
-        // Noise beyond 64 standard deviations, of three components, has a probability below 2^-1000.
-        let longest = self.deviation() / noise;
-        let most = longest * (f64::from(spec.parties) + NOISE_ROOM * noise);
-        // guard: noise-has-room
-        if noise > 0.0 && most >= 2f64.powi(62) {
-            return refused(format!(
-                "noise = {noise}: the sum with its noise is up to {most:.3e}, but it must be below 2^62: choose fewer bits"
-            ));
-        }
-        let bits = match self.options.rule {
-            RuleName::Clipped => FRACTION,
-            _ => 0,
-        };
-        let longest =
-            longest / (1_u64 << bits) as f64 / self.lengths.top() as f64 * self.lengths.bound();
-        let mean = longest * (1.0 + NOISE_ROOM * noise / job.min_parties() as f64);
-        let largest = f64::from(f32::MAX);
-        // guard: means-with-noise-are-singles
-        match noise > 0.0 && job.encoding().precision() == Precision::Single && mean > largest {
-            true => refused(format!(
-                "noise = {noise}: a mean with its noise is up to {mean:.3e}, but it must be at most {largest:.3e}, which is the \
-                 largest float32: choose a smaller clip or less noise"
-            )),
-            false => Ok(()),
-        }
     }
 
     /// How long vectors are where the rule looks at norms.
@@ -412,12 +348,8 @@ pub(super) fn in_the_clear(round: &Round, encoded: &[(PartyId, Words)]) -> Optio
         rule => rule,
     };
     let Clear { mean, mut error } = rule.in_the_clear(&vectors);
-    if weighing.options.noise > 0.0 {
-        let unit = match weighing.options.rule {
-            RuleName::Clipped => f64::from(1 << FRACTION),
-            _ => 1.0,
-        };
-        error += NOISE_SEEN * weighing.deviation() / unit / vectors.len().max(1) as f64;
+    if let Some(noise) = &weighing.noise {
+        error += NOISE_SEEN * noise.deviation_of_shared() / vectors.len().max(1) as f64;
     }
     let Signed { factor, offset } = weighing.lengths.scale();
     let mut scaled = InTheClear { mean, error: 0.0 };
