@@ -126,10 +126,7 @@ fn case_39_servers_size_noise_for_what_a_vector_moves() {
     let root = 2.0 * f64::powi(2.0, 31).sqrt();
     let off = (u128::from(top) * ((1 << 31) + (1 << 17)) >> 56) as u64;
     assert_eq!(off, 128);
-    assert_eq!(
-        norm(&checked(wide)),
-        top + root.ceil() as u64 + 1 + off,
-    );
+    assert_eq!(norm(&checked(wide)), top + root.ceil() as u64 + 1 + off,);
     let replaced = JobSpec {
         privacy: DiscreteGaussian {
             adjacency: AdjacencyName::Replace,
@@ -140,7 +137,10 @@ fn case_39_servers_size_noise_for_what_a_vector_moves() {
     };
     let variance = |job: &Job| job.privacy().unwrap().of_servers().unwrap().variance();
     let units = |longest: u64| Variance::new(1024 * (longest * longest + 8), 1024).unwrap();
-    assert_eq!(variance(&checked(with(of(RuleName::FedAvg)))), units(longest));
+    assert_eq!(
+        variance(&checked(with(of(RuleName::FedAvg)))),
+        units(longest)
+    );
     assert_eq!(variance(&checked(replaced)), units(2 * longest));
 }
 
@@ -159,7 +159,10 @@ fn case_39_a_target_of_servers_travels() {
         };
         let job = checked(target(1e-5));
         let privacy = job.privacy().unwrap();
-        assert_eq!((privacy.releases(), privacy.target()), (Some(11), Some(2.0)));
+        assert_eq!(
+            (privacy.releases(), privacy.target()),
+            (Some(11), Some(2.0))
+        );
         let reached = privacy.epsilon(11).unwrap();
         assert!(reached <= 2.0 && reached > 1.999, "{rule}: {reached}");
         let said = serde_json::to_string(job.spec()).unwrap();
@@ -176,7 +179,11 @@ fn case_39_a_target_of_servers_travels() {
         assert_eq!(exact < 1.99, is_gated, "{rule}: {exact}");
         assert!(tiny.privacy().unwrap().of_servers() != Some(servers));
         if is_gated {
-            refused(target(6e-13), "privacy.delta", "releases * 2^-44 < delta must hold");
+            refused(
+                target(6e-13),
+                "privacy.delta",
+                "releases * 2^-44 < delta must hold",
+            );
             let many = privacy.epsilon(1 << 40);
             assert!(many.unwrap_err().to_string().contains("is too small for"));
         }
@@ -213,7 +220,11 @@ fn case_39_each_rule_of_noise_of_servers_is_quoted() {
         .into(),
         ..with(Mpc3::default())
     };
-    refused(skellam, "privacy", "must be discrete-gaussian with mpc3, is skellam");
+    refused(
+        skellam,
+        "privacy",
+        "must be discrete-gaussian with mpc3, is skellam",
+    );
     let encoding = |change: &dyn Fn(&mut Quantised)| {
         let mut encoding = Quantised {
             clipping: Clipping::L2,
@@ -255,7 +266,11 @@ fn case_39_each_rule_of_noise_of_servers_is_quoted() {
         }],
         ..with(Mpc3::default())
     };
-    refused(with_metrics, "metrics", "noise_multiplier = 1 of rule = fedavg");
+    refused(
+        with_metrics,
+        "metrics",
+        "noise_multiplier = 1 of rule = fedavg",
+    );
     let little = JobSpec {
         privacy: noise(1.0 / 64.0).into(),
         dim: 1,
@@ -268,7 +283,11 @@ fn case_39_each_rule_of_noise_of_servers_is_quoted() {
         dim: 10_000,
         ..with(Mpc3::default())
     };
-    refused(steps, "privacy", "noise of servers in dim = 10000 coordinates is drawn in steps");
+    refused(
+        steps,
+        "privacy",
+        "noise of servers in dim = 10000 coordinates is drawn in steps",
+    );
     let missed = JobSpec {
         privacy: DiscreteGaussian {
             epsilon: 2.0,
@@ -277,7 +296,11 @@ fn case_39_each_rule_of_noise_of_servers_is_quoted() {
         .into(),
         ..with(Mpc3::default())
     };
-    refused(missed, "privacy.noise_multiplier", "the noise gives epsilon = ");
+    refused(
+        missed,
+        "privacy.noise_multiplier",
+        "the noise gives epsilon = ",
+    );
     // 1000 · 2^22 · 2^28, 64 times, are beyond 2^62.
     let no_room = JobSpec {
         privacy: noise(1000.0).into(),
@@ -290,7 +313,11 @@ fn case_39_each_rule_of_noise_of_servers_is_quoted() {
         .into(),
         ..with(of(RuleName::Clipped))
     };
-    refused(no_room, "privacy.noise_multiplier", "below 2^62: choose fewer bits");
+    refused(
+        no_room,
+        "privacy.noise_multiplier",
+        "below 2^62: choose fewer bits",
+    );
     // The same as much as by the option of the protocol.
     let own = Mpc3 {
         noise: 1.0,
