@@ -147,3 +147,7 @@ impl ServerNoise {
         )
     }
 }
+
+#[cfg(test)]
+#[path = "tests/servers.rs"]
+mod tests;
