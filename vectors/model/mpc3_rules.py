@@ -249,6 +249,7 @@ def plays() -> list[Play]:
     """All rounds."""
     both, calm = ("ed25519", "p256"), "semi-honest"
     hidden = {"privacy": "discrete-gaussian", "delta": 1e-5, "noise_multiplier": 2.5}
+    steps = job("privacy-calm", "fedavg", dim=3, bits=22, adversary=calm, **hidden)
     wide = job("noise-calm", "fedavg", noise=40.0, dim=6, bits=30, adversary=calm)
     return [
         Play(Plan(job("trust", "fltrust", root="party-2", parties=6), both, missing={4: (1,)})),
@@ -267,7 +268,7 @@ def plays() -> list[Play]:
         Play(Plan(job("noise", "fedavg", noise=0.25, dim=4), both)),
         Play(Plan(wide, missing={0: (2,)})),
         Play(Plan(job("privacy", "fedavg", dim=4, **hidden), both)),
-        Play(Plan(job("privacy-calm", "fedavg", dim=3, bits=22, adversary=calm, **hidden), missing={1: (0,)})),
+        Play(Plan(steps, missing={1: (0,)})),
         Play(
             Plan(
                 job("median", "median", clipping="tensor", dim=3, rounding="nearest"), missing={1: (0, 1, 2)}

@@ -1,4 +1,4 @@
-"""Noise that three servers add, each two of them to a component: how much, and what it is worth, in fractions."""
+"""Noise that servers add to each of three components: how much, and what it is worth, in fractions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_COUNTED = 8
 
 @dataclass(frozen=True)
 class ServerNoise:
-    """Steps of 2^shift with a variance of so many 1024th parts of steps², for sums that move by so many steps."""
+    """Steps of 2^shift, the square of how many a party moves, and 1024 times the variance in steps²."""
 
     shift: int
     squares: int

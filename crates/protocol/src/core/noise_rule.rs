@@ -15,6 +15,13 @@ pub(crate) enum NoiseRule {
     Refused(String),
 }
 
+impl NoiseRule {
+    /// Whether servers add the noise, and not the parties.
+    pub fn is_of_servers(&self) -> bool {
+        matches!(self, Self::OfServers(_))
+    }
+}
+
 /// How far a party moves a sum that servers add noise to, and what its units are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sensitivity {

@@ -50,11 +50,6 @@ impl JobSpec {
         }
     }
 
-    /// Whether the servers of the job add its noise, and not the parties.
-    pub(crate) fn servers_add_noise(&self) -> bool {
-        matches!((self.info().noise)(self), NoiseRule::OfServers(_))
-    }
-
     /// Rounds whose sums the target has room for: all of the job, and some that fail. `None` in a job without an end.
     fn releases(&self, noise: &NoiseOptions) -> Option<u64> {
         let spare = (noise.spare * f64::from(self.rounds) - 1e-9)
@@ -145,7 +140,7 @@ impl JobSpec {
         let Some(noise) = self.privacy.noise() else {
             return Ok(None);
         };
-        if self.servers_add_noise() {
+        if (self.info().noise)(self).is_of_servers() {
             return Ok(None);
         }
         Ok(Some(NoiseShare {
@@ -324,7 +319,6 @@ impl Privacy {
     pub fn epsilon_outside(&self, releases: u64) -> Result<Option<f64>, PrivacyError> {
         match self.noise {
             Noise::OfParties(_) => Ok(None),
-            // guard: who-works-with-a-server-knows-two-components
             Noise::OfServers(..) => self.epsilon_of(COMPONENTS, releases, 1).map(Some),
         }
     }

@@ -20,7 +20,7 @@ table! {
         /// `fltrust`: whether the sum of all trust is shown.
         trust: TrustName = TrustName::Shown;
         /// `fedavg`, `clipped`: Gaussian noise in the sum of the vectors, as its standard deviation for somebody who
-        /// works with one server, in multiples of the longest vector.
+        /// works with one server, in multiples of the longest vector. No guarantee is computed: `privacy` does that.
         noise: f64 = 0.0, within(0.0, 1e6);
         /// The recipients of the result.
         result: ResultName = ResultName::Both;
@@ -134,6 +134,7 @@ impl Mpc3 {
     /// Whether servers only add what parties send: no more is computed.
     pub(super) fn is_sum(&self, spec: &JobSpec) -> bool {
         let adds = matches!(self.rule, RuleName::FedAvg | RuleName::Weighted);
+        // guard: sums-with-a-claim-have-noise
         adds && self.noise == 0.0 && spec.privacy.noise().is_none()
     }
 
