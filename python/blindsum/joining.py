@@ -28,6 +28,7 @@ def join(
     policy: Policy | None = None,
     server_name: str | None = None,
     state_dir: AnyPath | None = None,
+    ledger_witness: AnyPath | None = None,
     give_up_after: float = 120.0,
     mask_memory: int = MASK_MEMORY,
     location: str = "",
@@ -61,6 +62,10 @@ def join(
         update was sent. A party that is killed before that takes part in the next round. The folder also
         holds the survivors that the party answered for and, where :attr:`JobSpec.hides_sum`, the key of the
         job and the model. Without a folder a party that restarts gets key and model from the others.
+        The ledger of its data is there, too, for jobs with noise.
+    ledger_witness
+        A file on another disk, in which the ledger says how far it has come after each release. A ledger
+        that was put back to an earlier state is refused. ``None`` keeps none.
     give_up_after
         Seconds for which the party tries to reach the coordinator, at first and after every lost connection.
     mask_memory
@@ -121,6 +126,7 @@ def join(
         server_name,
         rules,
         None if state_dir is None else checks.folder("state_dir", state_dir),
+        None if ledger_witness is None else checks.path("ledger_witness", ledger_witness),
         checks.seconds("give_up_after", give_up_after),
         memory,
         servers,

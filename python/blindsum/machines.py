@@ -102,6 +102,7 @@ class PartyMachine:
         state: bytes | None = None,
         mark: int | None = None,
         mask_memory: int = 0,
+        ledger: AnyPath | None = None,
         initial: object = None,
         now: float | None = None,
         wall: float | None = None,
@@ -126,6 +127,9 @@ class PartyMachine:
             the round that it was in, unless its update was sent.
         mask_memory
             Bytes of masks that :meth:`tick` may compute ahead of time, as for :func:`blindsum.join`.
+        ledger
+            A folder for the ledger of the party's data, the same one in all jobs; :meth:`suspend` does not
+            hold it. ``None`` keeps it in memory. A policy with ``max_epsilon`` needs a folder.
         initial
             A model that the party can give, as for :func:`blindsum.join`.
         now, wall
@@ -138,13 +142,18 @@ class PartyMachine:
         blindsum.StoreError
             A state that is damaged or another party's.
         """
+        rules = rules_of(policy)
+        if ledger is None and rules["max_epsilon"] is not None:
+            rule = "is missing, and policy.max_epsilon needs it: name a folder, the same one in all jobs"
+            raise ConfigError("ledger", rule)
         native = _native.PartyMachine.open(
             job,
             pem_files(identity, ca, revoked),
-            rules_of(policy),
+            rules,
             state,
             None if mark is None else checks.setting("mark", mark, 0, _MOST_MARK),
             checks.setting("mask_memory", mask_memory, 0, MAX_MASK_MEMORY),
+            None if ledger is None else checks.folder("ledger", ledger),
             initial_of(initial),
             *_clocks(now, wall),
         )

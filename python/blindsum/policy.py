@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from blindsum import _native, checks
 from blindsum.errors import ConfigError
 from blindsum.spec import protocols
@@ -78,6 +80,18 @@ class Policy:
     job_hash : str or None
         The hash that the job must have, :attr:`JobSpec.hash`, if the parties agreed on its specification;
         ``None`` accepts any job that keeps the other rules.
+    require_privacy : bool
+        Whether the sums of the job must have noise (:attr:`JobSpec.privacy`).
+    max_epsilon : float or None
+        The largest ε of this party's data over all jobs and coordinators, at ``max_delta``; ``None`` sets no
+        limit. Every release is charged to a ledger before the update leaves, and this party takes part in no
+        round that would make it more. A job without noise is refused. Needs a ``state_dir``, the same one in
+        all jobs: the ledger is there.
+    max_delta : float or None
+        The δ at which that ε is measured, from 1e-30 to 0.01; given if ``max_epsilon`` is.
+    privacy_unit : str
+        The name of the data whose owners are protected: lowercase letters, digits and ``-``. Each name has a
+        ledger of its own. Give another name only to a job with other data.
 
     Raises
     ------
@@ -99,6 +113,10 @@ class Policy:
     max_parties: int = 10_000
     max_rounds: int | None = None
     job_hash: str | None = None
+    require_privacy: bool = False
+    max_epsilon: float | None = None
+    max_delta: float | None = None
+    privacy_unit: str = "data"
 
     def __post_init__(self) -> None:
         for field, known in (("allowed_protocols", protocols()), ("allowed_rules", tuple(_native.rules()))):
@@ -118,6 +136,12 @@ class Policy:
             checks.setting("policy.max_weight", self.max_weight, 1, 2**32 - 1)
         if self.max_rounds is not None:
             checks.setting("policy.max_rounds", self.max_rounds, 1, 2**32 - 1)
+        if not isinstance(self.require_privacy, bool):
+            raise ConfigError("policy.require_privacy", f"{self.require_privacy!r} must be True or False")
+        _check_budget(self.max_epsilon, self.max_delta)
+        if not re.fullmatch("[a-z0-9-]{1,64}", str(self.privacy_unit)):
+            rule = f"{self.privacy_unit!r} must be 1 to 64 lowercase letters, digits and '-'"
+            raise ConfigError("policy.privacy_unit", rule)
 
     def to_dict(self) -> dict[str, Any]:
         """Every rule, as plain data."""
@@ -125,6 +149,8 @@ class Policy:
         # Numbers of NumPy are numbers as well.
         whole = [name for name in (*_COUNTS, "max_weight", "max_rounds") if rules[name] is not None]
         rules |= {name: int(rules[name]) for name in whole} | {"min_corrupt": float(self.min_corrupt)}
+        numbers = [name for name in ("max_epsilon", "max_delta") if rules[name] is not None]
+        rules |= {name: float(rules[name]) for name in numbers}
         for field in ("allowed_protocols", "allowed_rules"):
             if rules[field] is None:
                 del rules[field]
@@ -151,6 +177,23 @@ _COUNTS = (
     *("max_dim", "max_message", "max_parties"),
 )
 """Rules that are whole numbers."""
+
+
+def _check_budget(epsilon: object, delta: object) -> None:
+    """Refuse a budget that limits nothing, or a part of one."""
+    if (epsilon is None) != (delta is None):
+        missing, other = ("max_epsilon", "max_delta") if epsilon is None else ("max_delta", "max_epsilon")
+        rule = f"is missing, and {other} needs it: epsilon is for a delta, as 1e-5; give both"
+        raise ConfigError(f"policy.{missing}", rule)
+    if epsilon is None:
+        return
+    for name, value, least, most in (
+        ("max_epsilon", epsilon, 1e-6, 1e6),
+        ("max_delta", delta, 1e-30, 1e-2),
+    ):
+        is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        if not is_number or not least <= float(value) <= most:  # type: ignore[arg-type]
+            raise ConfigError(f"policy.{name}", f"{value!r} must be a number from {least:g} to {most:g}")
 
 
 def _check_names(field: str, names: object, known: tuple[str, ...]) -> None:

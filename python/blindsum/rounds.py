@@ -28,6 +28,7 @@ from blindsum.metrics_text import metrics_text
 from blindsum.options import Integers
 from blindsum.places import placed
 from blindsum.spec import JobSpec
+from blindsum.texts import counted
 from blindsum.training_metrics import checked_metrics
 from blindsum.weights import DefaultWeight
 from blindsum.whole_models import WholeModelLog
@@ -97,6 +98,41 @@ class Leftover:
     coordinates: int
 
 
+@dataclass(frozen=True)
+class PrivacySpent:
+    """What a party's data has cost over all jobs and coordinators, by the ledger in its ``state_dir``.
+
+    Attributes
+    ----------
+    unit : str
+        The name of the data: :attr:`Policy.privacy_unit`.
+    releases : int
+        Rounds for which an update was about to leave, in all jobs with noise.
+    epsilon : float
+        ε of all of them together, not below; infinite where the noise of a release hides nobody.
+    delta : float
+        The δ that it is for: :attr:`Policy.max_delta`, or that of the job.
+    max_epsilon : float or None
+        The most that ε may be: :attr:`Policy.max_epsilon`.
+    honest : int
+        How many parties' noise a round of this job counts on; 0 where the servers of ``mpc3`` add the noise.
+    """
+
+    unit: str
+    releases: int
+    epsilon: float
+    delta: float
+    max_epsilon: float | None
+    honest: int
+
+    def __str__(self) -> str:
+        limit = "" if self.max_epsilon is None else f" of {self.max_epsilon:g}"
+        after = counted(self.releases, "release")
+        whose = f"honest {self.honest}" if self.honest else "noise of the servers"
+        said = f"epsilon {self.epsilon:.4g}{limit} at delta {self.delta:g} after {after} of {self.unit}"
+        return f"{said} ({whose})"
+
+
 @dataclass(frozen=True, eq=False)
 class RoundResult(Comparable, Shown):
     """The result of a round.
@@ -131,6 +167,8 @@ class RoundResult(Comparable, Shown):
     leftover : Leftover or None
         In sparse rounds, the size of this party's leftover after the round; ``None`` in dense ones.
         Nobody else learns it.
+    privacy : PrivacySpent or None
+        What this party's data has cost in all jobs of its ledger, where the job's sums have noise.
     result : str
         The name of the result, 64 hexadecimal digits: parties with the same sum of the same survivors
         have the same one, and so has the coordinator's report of the round.
@@ -155,6 +193,7 @@ class RoundResult(Comparable, Shown):
     clipped: Clipped | None
     leftover: Leftover | None
     result: str
+    privacy: PrivacySpent | None = None
     warnings: tuple[str, ...] = ()
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     reported: Mapping[str, float] = field(default_factory=dict)
@@ -172,6 +211,7 @@ class RoundResult(Comparable, Shown):
             "mean": f"{self.mean.size} coordinates, {self.mean.dtype}",
             "model version": self.model_version,
             "result": self.result,
+            "privacy": None if self.privacy is None else str(self.privacy),
             "warnings": "; ".join(self.warnings) or None,
         }
 

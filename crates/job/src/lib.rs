@@ -25,6 +25,7 @@ mod error;
 mod falling;
 pub mod follower;
 pub mod frames;
+pub mod ledger;
 mod loss;
 pub mod machine;
 pub mod membership;

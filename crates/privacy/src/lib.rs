@@ -20,7 +20,7 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
-pub use accounting::{RenyiCurve, SquaredMu, least_multiplier};
+pub use accounting::{RenyiCurve, Spent, SquaredMu, least_multiplier};
 pub use error::PrivacyError;
 pub use noise::{Mechanism, Sampler, Variance};
 pub use servers::{COMPONENTS, ServerNoise, ServerNoiseSpec};

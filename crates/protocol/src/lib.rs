@@ -73,7 +73,7 @@ pub use crate::core::spec::{
 };
 pub use crate::core::vault::{Kept, KeyName, MemoryVault, Vault};
 pub use blindsum_mpc::ServerIndex;
-pub use blindsum_privacy::{Adjacency, PrivacyError};
+pub use blindsum_privacy::{Adjacency, PrivacyError, Spent, SquaredMu};
 pub use kit::wire::Message;
 pub use machine::{Answer, Client, Closed, Follower, Outcome, Outgoing, Receipt, Server, Waiting};
 pub use protocols::flashe::{DivisorName, Masking};

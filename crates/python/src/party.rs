@@ -56,6 +56,7 @@ pub fn join(
     server_name: Option<String>,
     policy: &Bound<'_, PyAny>,
     state_dir: Option<PathBuf>,
+    ledger_witness: Option<PathBuf>,
     give_up_after: f64,
     mask_memory: usize,
     servers: Vec<String>,
@@ -67,6 +68,7 @@ pub fn join(
     config.server_name = server_name;
     config.policy = read_policy(policy)?;
     config.state_dir = state_dir;
+    config.ledger_witness = ledger_witness;
     config.give_up_after = give_up_after;
     config.mask_memory = mask_memory;
     config.servers = servers;

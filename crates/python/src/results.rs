@@ -2,7 +2,7 @@
 
 use blindsum_encode::{LeftoverSize, Reals, Values};
 use blindsum_job::hex;
-use blindsum_job::party::{Clipped, RoundResult, Timings};
+use blindsum_job::party::{Clipped, PrivacySpent, RoundResult, Timings};
 use blindsum_job::report::MetricReport;
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
@@ -60,6 +60,11 @@ pub fn round_result(
         instance!(py, "blindsum.rounds", "Leftover",
             norm: left.norm, coordinates: left.coordinates)
     };
+    let spent = |spent: PrivacySpent| {
+        instance!(py, "blindsum.rounds", "PrivacySpent",
+            unit: spent.unit, releases: spent.releases, epsilon: spent.epsilon, delta: spent.delta,
+            max_epsilon: spent.max_epsilon, honest: spent.honest)
+    };
     let (values, shares) = (PyDict::new(py), PyDict::new(py));
     for (name, MetricReport { value, share, .. }) in result.metrics {
         values.set_item(&name, value)?;
@@ -79,6 +84,7 @@ pub fn round_result(
         contributors: result.contributors.map(|counts| counts.into_pyarray(py)),
         clipped: result.clipped.map(clipped).transpose()?,
         leftover: result.leftover.map(leftover).transpose()?,
+        privacy: result.privacy.map(spent).transpose()?,
         warnings: PyTuple::new(py, result.warnings)?,
         result: hex(&result.result),
     )

@@ -82,6 +82,10 @@ A changed certificate, CA or revocation list is read again by itself, or on SIGH
   max_rounds=none        most rounds of a job, also after its operator has extended it; with job_hash, if it
                          is left out, those of the job
   job_hash=none          the job's hash, where its specification was agreed on
+  require_privacy=no     or yes: the sums of the job must have noise
+  max_epsilon=none       largest epsilon of this party's data over all jobs, at max_delta; needs --state-dir
+  max_delta=none         the delta of max_epsilon, as 1e-5
+  privacy_unit=data      name of the data; each name has a ledger of its own
 
 Jobs that the defaults refuse, and the policy that takes them:
 {recipes}
@@ -106,6 +110,13 @@ RECIPES = {
     ),
 }
 """Jobs that the default policy refuses, and what takes them."""
+
+
+REAL_RULES = ("min_corrupt", "max_epsilon", "max_delta")
+"""Rules that are real numbers."""
+
+NONE_RULES = ("require_adversary", "max_weight", "max_rounds", "job_hash", "max_epsilon", "max_delta")
+"""Rules that can be ``none``."""
 
 
 def number(text: str) -> float:
@@ -138,6 +149,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--server-name", metavar="NAME", help="name in the coordinator's certificate")
     parser.add_argument("--state-dir", type=named, metavar="DIR", help="remember the round under way there")
+    parser.add_argument(
+        "--ledger-witness",
+        type=named,
+        metavar="FILE",
+        help="a file on another disk, against a state folder that is put back to an earlier state",
+    )
     parser.add_argument("--give-up-after", type=float, default=120.0, metavar="S", help="seconds")
     parser.add_argument(
         "--mask-memory",
@@ -187,7 +204,7 @@ def _run(options: argparse.Namespace) -> int:
     check_file("--out", options.out, [("--train", training_file(options.train))])
     policy = policy_from(options.policy)
     initial = None if options.initial is None else model_in(options.initial, "--initial")
-    flags = ("job", "weight", "server_name", "give_up_after", "location", "state_dir")
+    flags = ("job", "weight", "server_name", "give_up_after", "location", "state_dir", "ledger_witness")
     with named_as_flags(*flags, url="URL", servers="URL"):
         urls = servers_from(options.url)
         session = join(
@@ -199,6 +216,7 @@ def _run(options: argparse.Namespace) -> int:
             policy=policy,
             server_name=options.server_name,
             state_dir=options.state_dir,
+            ledger_witness=options.ledger_witness,
             give_up_after=options.give_up_after,
             mask_memory=options.mask_memory << 20,
             location=options.location,
@@ -317,8 +335,10 @@ def policy_from(rules: list[str]) -> Policy:
             raise ConfigError("--policy", f"{rule!r} must be RULE=VALUE with one of {', '.join(names)}")
         try:
             values[name] = _rule_value(name, text)
+        except KeyError as error:
+            raise ConfigError("--policy", f"{rule!r}: {name} must be yes or no") from error
         except ValueError as error:
-            kind = "a number" if name == "min_corrupt" else "a whole number"
+            kind = "a number" if name in REAL_RULES else "a whole number"
             raise ConfigError("--policy", f"{rule!r}: {name} must be {kind}") from error
     try:
         return Policy(**values)
@@ -327,12 +347,14 @@ def policy_from(rules: list[str]) -> Policy:
 
 
 def _rule_value(name: str, text: str) -> Any:
-    if text == "none" and name in ("require_adversary", "max_weight", "job_hash"):
+    if text == "none" and name in NONE_RULES:
         return None
     match name:
         case "allowed_protocols" | "allowed_rules":
             return [item for item in text.split(",") if item]
-        case "require_adversary" | "job_hash":
+        case "require_adversary" | "job_hash" | "privacy_unit":
             return text
+        case "require_privacy":
+            return {"yes": True, "no": False}[text]
         case _:
-            return float(text) if name == "min_corrupt" else int(text)
+            return float(text) if name in REAL_RULES else int(text)

@@ -76,6 +76,8 @@ class Told:
         self.status = EXIT_SUM
         self._left = outcome.leftover
         _say(_report(number, outcome), self._json)
+        if outcome.privacy is not None and not self._json:
+            print(outcome.privacy, flush=True)
 
     def ended(self, early: str) -> None:
         """No more rounds come: what is left over is lost."""
@@ -133,6 +135,7 @@ def _report(number: int, outcome: RoundResult) -> dict[str, Any]:
         "model_version": outcome.model_version,
         "result": outcome.result,
         "seconds": dataclasses.asdict(outcome.timings),
+        "privacy": None if outcome.privacy is None else dataclasses.asdict(outcome.privacy),
         "clipped": None if clipped is None else dataclasses.asdict(clipped),
         "leftover": None if left is None else dataclasses.asdict(left),
     }

@@ -254,6 +254,7 @@ class JoinOptions(TypedDict, total=False):
     policy: Policy | None
     server_name: str | None
     state_dir: AnyPath | None
+    ledger_witness: AnyPath | None
     give_up_after: float
     mask_memory: int
 

@@ -5,6 +5,7 @@ Nothing is unpickled: a learner that was broken into cannot run code in the othe
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from blindsum import errors
 from blindsum.errors import BlindsumError, DomainError
-from blindsum.rounds import Clipped, Leftover, RoundResult, Timings
+from blindsum.rounds import Clipped, Leftover, PrivacySpent, RoundResult, Timings
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -104,6 +105,7 @@ def from_result(result: RoundResult) -> tuple[Header, Arrays]:
         "clipped": None if clipped is None else [clipped.coordinates, clipped.scaled_by],
         "leftover": None if left is None else [left.norm, left.coordinates],
         "result": result.result,
+        "privacy": None if result.privacy is None else dataclasses.asdict(result.privacy),
         "warnings": list(result.warnings),
         "metrics": dict(result.metrics),
         "reported": dict(result.reported),
@@ -128,6 +130,7 @@ def to_result(plain: Header, arrays: Arrays) -> RoundResult:
         clipped=None if plain["clipped"] is None else Clipped(*plain["clipped"]),
         leftover=None if plain["leftover"] is None else Leftover(*plain["leftover"]),
         result=plain["result"],
+        privacy=None if plain["privacy"] is None else PrivacySpent(**plain["privacy"]),
         warnings=tuple(plain["warnings"]),
         metrics=plain["metrics"],
         reported=plain["reported"],

@@ -174,6 +174,7 @@ def answer(letter: Letter, node: Node, train: Train) -> Answer:
                 policy=node.policy,
                 state=stored.state,
                 mark=stored.mark,
+                ledger=node.state,
             )
         party = _Party(machine, letter, node, train, stored.step)
         failure: BaseException | None = None

@@ -42,6 +42,7 @@ NODE_KEYS = (
 KEPT = (
     *("allowed_protocols", "allowed_rules", "require_adversary", "min_corrupt", "min_corrupt_parties"),
     *("min_honest", "min_cohort", "max_weight", "max_dim", "max_message", "max_parties"),
+    *("require_privacy", "max_epsilon", "max_delta", "privacy_unit"),
 )
 """Rules of a policy that are about each job for itself."""
 
@@ -132,6 +133,19 @@ class NodeSettings:
                 "invent nodes, so they protect from a server side that follows the protocol, and no other"
             )
             raise Refusal("blindsum-policy-require-adversary", rule + _IN_NODE)
+        if rules_of_node.max_epsilon is not None:
+            if "blindsum-state" not in config:
+                rule = (
+                    "is missing, and blindsum-policy-max-epsilon needs it: name a folder of this node that outlives "
+                    "its processes, for the ledger"
+                )
+                raise ConfigError("blindsum-state", rule + _IN_NODE)
+            if _flag(config, PLAIN):
+                rule = (
+                    "cannot be true beside blindsum-policy-max-epsilon: an update that goes as it is has no epsilon; "
+                    "leave one out"
+                )
+                raise ConfigError(PLAIN, rule + _IN_NODE)
         return cls(
             identity=identity,
             ca=ca,

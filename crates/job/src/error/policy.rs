@@ -177,6 +177,73 @@ pub enum PolicyError {
         /// The policy's.
         allowed: [u8; 32],
     },
+    /// The job's sums have no noise, and this rule of the policy needs some.
+    #[error(
+        "policy {rule}: the sums of the job have no noise; ask for a job with a table privacy, or leave {rule} out"
+    )]
+    NoNoise {
+        /// The rule: `require_privacy` or `max_epsilon`.
+        rule: &'static str,
+    },
+    /// The noise of the job hides nobody from the parties that may be corrupt, by the policy.
+    #[error(
+        "policy min_corrupt: the noise of the job hides nobody from {corrupt} corrupt parties; ask for a larger \
+         min_parties or noise_multiplier, or lower min_corrupt"
+    )]
+    NoiseHidesNobody {
+        /// How many parties of the job may be corrupt, by the policy.
+        corrupt: usize,
+    },
+    /// δ is too small for the numbers of noise that a round of the job draws.
+    #[error(
+        "policy max_delta: {max_delta:e} is too small for a round of {draws:e} numbers of noise; raise max_delta"
+    )]
+    TooManyDraws {
+        /// The policy's.
+        max_delta: f64,
+        /// Numbers of noise in a round.
+        draws: f64,
+    },
+    /// δ is too small for the gate of the job's servers.
+    #[error(
+        "policy max_delta: {max_delta:e} is below 2^-24 = 6e-8, and the servers of this job may say in one of 2^44 rounds \
+         that an update is too long which is not; raise max_delta"
+    )]
+    GateTells {
+        /// The policy's.
+        max_delta: f64,
+    },
+    /// One round of the job costs more than the policy allows altogether.
+    #[error(
+        "policy max_epsilon: one round of the job has epsilon {epsilon:.4} at delta {delta:e}, this party allows {allowed} \
+         over all jobs; ask for a larger noise_multiplier, or raise max_epsilon"
+    )]
+    OneRelease {
+        /// What a round has.
+        epsilon: f64,
+        /// The policy's `max_epsilon`.
+        allowed: f64,
+        /// The policy's `max_delta`.
+        delta: f64,
+    },
+    /// With one more round this party's data would cost more than the policy allows.
+    #[error(
+        "policy max_epsilon: with this round the data has epsilon {epsilon:.4}, this party allows {allowed} at delta \
+         {delta:e} (privacy_unit {unit}, {releases} releases before); take part with other data under another privacy_unit, \
+         or raise max_epsilon"
+    )]
+    Budget {
+        /// ε with one more round.
+        epsilon: f64,
+        /// The policy's `max_epsilon`.
+        allowed: f64,
+        /// The policy's `max_delta`.
+        delta: f64,
+        /// The policy's `privacy_unit`.
+        unit: String,
+        /// Releases that the ledger has.
+        releases: u64,
+    },
     /// The round has too few certified parties.
     #[error(
         "policy min_cohort: the round has {have} certified parties, this party wants {need}; wait for more, \
@@ -249,6 +316,10 @@ impl PolicyError {
             Self::MaxRounds { .. } => "max_rounds",
             Self::MaxWeight { .. } => "max_weight",
             Self::JobHash { .. } => "job_hash",
+            Self::NoNoise { rule } => rule,
+            Self::NoiseHidesNobody { .. } => "min_corrupt",
+            Self::TooManyDraws { .. } | Self::GateTells { .. } => "max_delta",
+            Self::OneRelease { .. } | Self::Budget { .. } => "max_epsilon",
             Self::CohortTooSmall { .. } | Self::JobTooSmall { .. } => "min_cohort",
             Self::Differencing { .. } => "min_cohort_change",
             Self::Graphs { .. } => return None,
@@ -325,6 +396,27 @@ mod tests {
             },
             PolicyError::MaxWeight { job: 2, allowed: 1 },
             PolicyError::JobHash { job, allowed },
+            PolicyError::NoNoise {
+                rule: "require_privacy",
+            },
+            PolicyError::NoiseHidesNobody { corrupt },
+            PolicyError::TooManyDraws {
+                max_delta: 1e-30,
+                draws: 1e9,
+            },
+            PolicyError::GateTells { max_delta: 1e-9 },
+            PolicyError::OneRelease {
+                epsilon: 4.4,
+                allowed: 1.0,
+                delta: 1e-5,
+            },
+            PolicyError::Budget {
+                epsilon: 4.4,
+                allowed: 1.0,
+                delta: 1e-5,
+                unit: "data".into(),
+                releases: 3,
+            },
             PolicyError::CohortTooSmall { have, need },
             PolicyError::JobTooSmall { parties: 2, need },
             PolicyError::Differencing {

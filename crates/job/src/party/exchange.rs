@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::policy::Policy;
 use super::result::RoundResult;
 use crate::connection::{LinkId, Say};
+use crate::ledger::LedgerFile;
 use crate::pb::CoordinatorFrame;
 use crate::{JobError, Model};
 
@@ -41,6 +42,8 @@ pub struct Settings {
     /// What its machines keep of the job between rounds, while this process lives: empty, but for parties that the simulator
     /// lets lie.
     pub job_memory: Arc<JobMemory>,
+    /// Where the ledger of its data is, for jobs with noise; `None` keeps it in memory, as long as the party lives.
+    pub ledger: Option<Arc<dyn LedgerFile>>,
     /// The values of a model that the party gives where the job takes its first model from a party and the coordinator asks
     /// this one; `None` if it gives none. The coordinator and all parties learn it.
     pub initial: Option<Arc<Reals>>,

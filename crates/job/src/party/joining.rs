@@ -86,6 +86,7 @@ impl JobParty {
             return self.heed(round, Err(Left::unable(round, reason))).await;
         }
         if !before {
+            self.ctx.afford(round).await?;
             let job = self.ctx.job()?;
             if job.commits_nonces() {
                 self.ctx.check_draws(round)?;

@@ -40,6 +40,7 @@ mod saving;
 mod sealed;
 mod sent;
 mod sparse;
+mod spending;
 mod state;
 mod stepping;
 mod steps;
@@ -60,9 +61,10 @@ pub use api::{Mark, PartyMachine};
 pub use event_loop::RENEWED;
 pub use exchange::{Absence, Begun, Departure, Effect, Identity, Input, Over, Settings, Told};
 pub use metrics::Metrics;
-pub use policy::{Cohort, Groups, Policy};
+pub use policy::{Cohort, Groups, Policy, RoundCost};
 pub use result::{Clipped, RoundResult, Timings};
 pub use sparse::kept_leftover;
+pub use spending::PrivacySpent;
 pub use steps::check_update;
 
 #[cfg(doc)]

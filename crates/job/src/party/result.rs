@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use blindsum_encode::{EncodeReport, LeftoverSize, Reals};
 
+use super::spending::PrivacySpent;
 use crate::Model;
 use crate::report::MetricReport;
 
@@ -31,6 +32,8 @@ pub struct RoundResult {
     pub clipped: Option<Clipped>,
     /// In a sparse round, the size of what this party has not sent yet of its updates, and adds to its next one.
     pub leftover: Option<LeftoverSize>,
+    /// What this party's data has cost in all jobs of its ledger, where the job's sums have noise.
+    pub privacy: Option<PrivacySpent>,
     /// What the caller should know: of clipping bounds that fall round by round, and of metrics that are not reported as they
     /// are.
     pub warnings: Vec<String>,

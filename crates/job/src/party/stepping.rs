@@ -136,7 +136,16 @@ impl Participation {
             let kept = ctx.keep_measured(self.number(), model, reported).await;
             kept.map_err(Left::failed)?;
         }
-        Ok(())
+        match &stepped.answer {
+            // guard: charged-before-the-machine-is-written-down
+            Ok(Answer::Send(message)) if takes_update => {
+                let parts = stepped.client.as_ref().map_or(&[][..], Client::parts);
+                let parts = parts.iter().map(|(_, part)| part.clone());
+                let sent = [message.clone()].into_iter().chain(parts).collect();
+                ctx.charge(&self.round, sent).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Remembers the survivors for whom the machine answers, if it was asked about them in this step: before the
@@ -187,6 +196,7 @@ impl Participation {
             timings: self.timings,
             clipped: self.clipped,
             leftover,
+            privacy: ctx.privacy_spent(),
             warnings: [self.warnings.clone(), told].concat(),
             ..computed
         })))

@@ -196,6 +196,7 @@ pub(super) fn result(
         result,
         clipped: None,
         leftover: None,
+        privacy: None,
         warnings: Vec::new(),
         timings: Timings::default(),
     })

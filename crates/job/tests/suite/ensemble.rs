@@ -16,6 +16,7 @@ use blindsum_crypto::sign::{Algorithm, IdentityKey};
 use blindsum_job::JobError;
 use blindsum_job::coordinator::{CoordinatorMachine, Input};
 use blindsum_job::follower;
+use blindsum_job::ledger::Budget;
 use blindsum_job::machine::{Now, Time};
 use blindsum_job::orders::{Change, Command, Order, OrderId};
 use blindsum_job::party::{self, Identity, LinkId, PartyMachine, Say};
@@ -100,6 +101,8 @@ pub struct Ensemble {
     pub full: Arc<AtomicBool>,
     /// The smallest cohort that the policy of the first party takes.
     pub min_cohort: usize,
+    /// What the data of the first party may cost.
+    pub budget: Option<Budget>,
     /// Bytes of masks that parties compute ahead.
     pub mask_memory: usize,
     /// What the first party trusts, once it is started again with something else.
@@ -136,6 +139,7 @@ impl Ensemble {
                 key: Arc::new(IdentityKey::from_pem(&credential.key).unwrap()),
                 certificate: Arc::from(certificate.unwrap().as_ref()),
                 records: Arc::default(),
+                ledger: Arc::default(),
                 machine: None,
                 lives: 0,
                 link: None,
@@ -187,6 +191,7 @@ impl Ensemble {
             hides_terms: false,
             full: Arc::default(),
             min_cohort: 2,
+            budget: None,
             mask_memory: 0,
             newer_anchor: None,
             ca,
@@ -318,13 +323,17 @@ impl Ensemble {
         host.lives += 1;
         let (name, records) = (host.name.clone(), host.records.clone());
         let Some(role) = host.role else {
+            let budget = self.budget.filter(|_| number == 0);
             let settings = party::Settings {
                 job: job.spec().job.clone(),
                 policy: party::Policy {
                     min_cohort: if number == 0 { self.min_cohort } else { 2 },
+                    max_epsilon: budget.map(|budget| budget.epsilon),
+                    max_delta: budget.map(|budget| budget.delta),
                     ..policy()
                 },
                 mask_memory: self.mask_memory,
+                ledger: Some(host.ledger.clone()),
                 location: String::new(),
                 job_memory: Arc::default(),
                 initial: None,

@@ -127,6 +127,7 @@ pub fn parts(dim: u64) -> (Job, Settings, Identity) {
         job: spec.job.clone(),
         policy: policy(),
         mask_memory: 0,
+        ledger: None,
         location: String::new(),
         job_memory: Arc::default(),
         initial: None,

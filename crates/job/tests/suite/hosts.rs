@@ -10,6 +10,7 @@ use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::chunks::pieces;
 use blindsum_job::coordinator::{self, CoordinatorMachine, MemoryShelves, Peer, Traffic};
 use blindsum_job::follower::{self, ServerMachine};
+use blindsum_job::ledger::{Ledger, MemoryLedger};
 use blindsum_job::machine::Now;
 use blindsum_job::party::{PartyMachine, Policy, RoundResult};
 use blindsum_job::pb::{self, CoordinatorFrame};
@@ -89,6 +90,8 @@ pub struct Host {
     pub key: Arc<IdentityKey>,
     pub certificate: Arc<[u8]>,
     pub records: Arc<MemoryRecords>,
+    /// The ledger of its data, if it is a party.
+    pub ledger: Arc<MemoryLedger>,
     pub machine: Option<Machine>,
     pub lives: u64,
     pub link: Option<u64>,
@@ -114,6 +117,12 @@ impl Host {
             key: self.key.verifying_key().clone(),
             traffic: Arc::new(Quiet),
         }
+    }
+
+    /// How many releases its data was charged for.
+    pub fn charged(&self) -> u64 {
+        let ledger = Ledger::open("data", self.ledger.clone()).unwrap();
+        ledger.balance().unwrap().releases
     }
 
     /// The machine of a server, from its records.
@@ -145,6 +154,8 @@ pub struct Trouble {
     pub dies_opening: bool,
     /// Whether it is killed each time its vector is written down, before it is sent.
     pub dies_sending: bool,
+    /// Whether it is killed each time a release is charged, before its machine is written down.
+    pub dies_charged: bool,
     /// Whether it is killed when it tells its caller the next result, before that takes it.
     pub dies_telling: bool,
     /// Whether its caller gives an update only when it is told to.

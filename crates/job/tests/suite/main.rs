@@ -27,6 +27,7 @@ mod recorded;
 mod releases;
 mod returning;
 mod scene;
+mod spending;
 #[path = "../../../../vectors/support.rs"]
 #[allow(dead_code)]
 mod support;

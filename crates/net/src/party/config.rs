@@ -30,6 +30,9 @@ pub struct PartyConfig {
     /// A folder in which the party remembers the round under way, so that it can go on after a crash, and the rounds in
     /// which it took part. `None` remembers nothing when the process ends.
     pub state_dir: Option<PathBuf>,
+    /// A file elsewhere, on another disk, in which the ledger of the party's data says how far it has come: a ledger that was put
+    /// back to an earlier state is refused. `None` keeps none.
+    pub ledger_witness: Option<PathBuf>,
     /// Seconds for which the party tries to reach the coordinator, at first and after every lost connection.
     pub give_up_after: f64,
     /// Seconds between pings on an idle connection, and for the answer to a ping.
@@ -62,6 +65,7 @@ impl PartyConfig {
             server_name: None,
             policy: Policy::default(),
             state_dir: None,
+            ledger_witness: None,
             give_up_after: 120.0,
             keepalive: 15.0,
             chunk_timeout: 60.0,
@@ -108,10 +112,21 @@ impl PartyConfig {
         if let Some(folder) = &self.state_dir {
             check_path("state_dir", folder)?;
         }
-        let min_corrupt = self.policy.min_corrupt;
-        if !(0.0..1.0).contains(&min_corrupt) {
-            let rule = format!("0 <= min_corrupt = {min_corrupt} < 1");
-            return Err(NetError::config("policy", rule));
+        let broken = |(field, rule)| NetError::config(format!("policy.{field}"), rule);
+        self.policy.check().map_err(broken)?;
+        let lacks_folder = self.state_dir.is_none();
+        // guard: a-budget-has-a-ledger-that-outlives-the-process
+        if lacks_folder && self.policy.max_epsilon.is_some() {
+            let rule = "is missing, and policy.max_epsilon needs it: name a folder for the ledger, the same in all jobs with \
+                        this data";
+            return Err(NetError::config("state_dir", rule));
+        }
+        if let Some(witness) = &self.ledger_witness {
+            check_path("ledger_witness", witness)?;
+            if lacks_folder {
+                let rule = "needs state_dir, the folder of the ledger: name it, or leave ledger_witness out";
+                return Err(NetError::config("ledger_witness", rule));
+            }
         }
         Ok(())
     }

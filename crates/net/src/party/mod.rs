@@ -26,6 +26,7 @@ mod caller;
 mod config;
 mod driver;
 mod holding;
+mod ledger;
 mod records;
 mod renewal;
 mod round;
@@ -35,9 +36,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use blindsum_job::ledger::LedgerFile;
 use blindsum_job::machine::Now;
 pub use blindsum_job::party::{
-    Absence, Clipped, Departure, Metrics, Policy, RoundResult, Settings, Timings, Update,
+    Absence, Clipped, Departure, Metrics, Policy, PrivacySpent, RoundResult, Settings, Timings,
+    Update,
 };
 use blindsum_job::party::{Identity, Input, LinkId, PartyMachine};
 use blindsum_job::records::Records;
@@ -59,6 +62,7 @@ pub use config::{MASK_MEMORY, PartyConfig};
 use driver::Driver;
 pub(crate) use driver::queued;
 pub use holding::Holding;
+pub use ledger::FileLedger;
 pub(crate) use records::FileRecords;
 pub use round::RoundHandle;
 use uploads::Uploads;
@@ -403,12 +407,18 @@ fn machine(
             Some(Arc::new(records) as Arc<dyn Records>)
         }
     };
+    let (unit, witness) = (&config.policy.privacy_unit, &config.ledger_witness);
+    let ledger = config.state_dir.as_ref().map(|folder| {
+        let file = FileLedger::of(folder, unit, witness.clone());
+        Arc::new(file) as Arc<dyn LedgerFile>
+    });
     let settings = Settings {
         job: config.job.clone(),
         policy: config.policy.clone(),
         mask_memory: config.mask_memory,
         location: config.location.clone(),
         job_memory: Arc::default(),
+        ledger,
         initial: config.initial.clone(),
     };
     let identity = Identity {

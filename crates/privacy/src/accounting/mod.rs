@@ -3,9 +3,11 @@
 mod gaussian;
 mod normal;
 mod renyi;
+mod spent;
 
 pub use gaussian::{SquaredMu, least_multiplier};
 pub use renyi::{ORDERS, RenyiCurve, orders};
+pub use spent::Spent;
 
 use crate::PrivacyError;
 

@@ -25,7 +25,7 @@ pub fn orders() -> [f64; ORDERS] {
 
 /// Rényi divergences of some releases at [`orders`], not below.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RenyiCurve([f64; ORDERS]);
+pub struct RenyiCurve(pub(super) [f64; ORDERS]);
 
 impl Default for RenyiCurve {
     fn default() -> Self {

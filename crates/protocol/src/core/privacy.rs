@@ -4,7 +4,7 @@ use blindsum_encode::{Encoding, NoiseShare};
 use blindsum_privacy::accounting::check_draws;
 use blindsum_privacy::{
     Adjacency, COMPONENTS, Mechanism, Multiplier, PrivacyError, RenyiCurve, ServerNoise,
-    ServerNoiseSpec, Sizes, SquaredMu, least_multiplier,
+    ServerNoiseSpec, Sizes, Spent, SquaredMu, least_multiplier,
 };
 
 use crate::core::noise_rule::{NoiseRule, Sensitivity};
@@ -14,10 +14,15 @@ use crate::{JobSpec, SpecError};
 /// A target that the found multiplier may miss by this: functions of doubles differ a little among machines.
 const SLACK: f64 = 1e-6;
 
+/// Of δ, in a ledger, at most this part is for what one release may tell beside its sum.
+const LEDGER_SHARE: f64 = (1_u64 << 20) as f64;
+
 /// The differential privacy of a checked job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Privacy {
     noise: Noise,
+    /// Numbers of noise in a round: for how many vectors or components, of how many coordinates.
+    drawn: (usize, usize),
     delta: f64,
     target: Option<f64>,
     releases: Option<u64>,
@@ -191,6 +196,7 @@ impl Privacy {
         check_draws(options.delta, releases.unwrap_or(1), drawn, dim)?;
         let privacy = Self {
             noise,
+            drawn: (drawn, dim),
             delta: options.delta,
             target: (options.epsilon > 0.0).then_some(options.epsilon),
             releases,
@@ -320,6 +326,36 @@ impl Privacy {
         match self.noise {
             Noise::OfParties(_) => Ok(None),
             Noise::OfServers(..) => self.epsilon_of(COMPONENTS, releases, 1).map(Some),
+        }
+    }
+
+    /// What one release costs if only `honest` parties' shares of noise are sure, for a ledger over several jobs. Where the
+    /// servers add the noise it is the same for any number of parties.
+    ///
+    /// # Errors
+    /// Noise of so few parties that it hides nobody.
+    pub fn release(&self, honest: usize) -> Result<Spent, PrivacyError> {
+        match &self.noise {
+            Noise::OfParties(sizes) => Spent::of_sizes(sizes, honest),
+            Noise::OfServers(noise, _) => Spent::of_servers(noise),
+        }
+    }
+
+    /// Checks that a ledger's δ hides what one release may tell beside its sum with noise: how far its numbers are off, and
+    /// that a gate may fail. Both are at most 2^-20 of δ.
+    ///
+    /// # Errors
+    /// [`PrivacyError::Draws`] and [`PrivacyError::Failures`], or δ out of its range.
+    pub fn check_delta(&self, delta: f64) -> Result<(), PrivacyError> {
+        let (drawn, dim) = self.drawn;
+        check_draws(delta, 1, drawn, dim)?;
+        match &self.noise {
+            // guard: a-ledgers-delta-is-for-the-gate
+            Noise::OfServers(_, sensitivity) if sensitivity.fails() > delta / LEDGER_SHARE => {
+                let releases = 1;
+                Err(PrivacyError::Failures { delta, releases })
+            }
+            _ => Ok(()),
         }
     }
 

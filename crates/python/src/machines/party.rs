@@ -1,9 +1,11 @@
 //! A party of a job as a machine.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::frames::of_party;
+use blindsum_job::ledger::LedgerFile;
 use blindsum_job::machine::{Now, Time};
 use blindsum_job::party::{
     self, Absence, Departure, Effect, Input, LinkId, Metrics, Settings, Told, check_update,
@@ -11,6 +13,7 @@ use blindsum_job::party::{
 use blindsum_job::pb::CoordinatorFrame;
 use blindsum_job::records::MemoryRecords;
 use blindsum_job::{JobError, NoUpdateTaken};
+use blindsum_net::party::FileLedger;
 use blindsum_protocol::Job;
 use prost::Message as _;
 use pyo3::prelude::*;
@@ -72,6 +75,7 @@ impl PartyMachine {
         state: Option<&[u8]>,
         mark: Option<u64>,
         mask_memory: usize,
+        ledger: Option<PathBuf>,
         initial: Option<&Bound<'_, PyAny>>,
         now: f64,
         wall: f64,
@@ -84,9 +88,15 @@ impl PartyMachine {
             Some(state) => released(py, || MemoryRecords::unseal(&key, state)).or_raise(py)?,
         };
         let (records, now, entropy) = (Arc::new(records), clocks(py, now, wall)?, entropy()?);
+        let policy = read_policy(policy)?;
+        let ledger = ledger.map(|folder| {
+            let file = FileLedger::of(&folder, &policy.privacy_unit, None);
+            Arc::new(file) as Arc<dyn LedgerFile>
+        });
         let settings = Settings {
             job,
-            policy: read_policy(policy)?,
+            policy,
+            ledger,
             mask_memory,
             location: String::new(),
             job_memory: Arc::default(),

@@ -110,6 +110,7 @@ impl Conditions for Calm {
                 ..Policy::default()
             },
             mask_memory: 0,
+            ledger: None,
             location: String::new(),
             initial: None,
             job_memory: Arc::default(),

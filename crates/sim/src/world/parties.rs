@@ -99,6 +99,7 @@ impl Member {
                 _ => WORKED_AHEAD,
             },
             location: String::new(),
+            ledger: None,
             initial: (job.spec().initial == InitialModel::FirstParty)
                 .then(|| first_values(job, name).into()),
             job_memory: Arc::new(

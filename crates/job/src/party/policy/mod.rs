@@ -1,6 +1,7 @@
 //! A party's own rules: what it refuses, whatever the coordinator says.
 
 mod groups;
+mod privacy;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 use crate::PolicyError;
 
 pub use groups::{Cohort, Groups};
+pub use privacy::RoundCost;
 
 /// What a party agrees to. In addition, and whatever the policy, it refuses every member of a round whose certificate
 /// is not of the CA that it trusts.
@@ -77,6 +79,16 @@ pub struct Policy {
     /// that keeps the other rules. Written as hexadecimal digits.
     #[serde(deserialize_with = "read_hash")]
     pub job_hash: Option<[u8; 32]>,
+    /// Whether the sums of the job must have noise. By default not.
+    pub require_privacy: bool,
+    /// The largest ε of this party's data over all jobs and coordinators, at `max_delta`; `None` sets no limit. A job without
+    /// noise has no ε and is refused where there is one.
+    pub max_epsilon: Option<f64>,
+    /// The δ at which ε is measured: from 10⁻³⁰ to 10⁻²; given if `max_epsilon` is.
+    pub max_delta: Option<f64>,
+    /// The name of the data whose owners are protected; by default `data`. Each name has a ledger of its own: jobs with
+    /// different data count for themselves.
+    pub privacy_unit: String,
 }
 
 impl Default for Policy {
@@ -104,6 +116,10 @@ impl Default for Policy {
             max_parties: 10_000,
             max_rounds: None,
             job_hash: None,
+            require_privacy: false,
+            max_epsilon: None,
+            max_delta: None,
+            privacy_unit: "data".into(),
         }
     }
 }
@@ -168,6 +184,7 @@ impl Policy {
         if spec.is_sparse() && have < need {
             return Err(PolicyError::Contributors { have, need });
         }
+        self.check_privacy(job)?;
         self.check_messages(job)
     }
 

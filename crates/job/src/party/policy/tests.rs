@@ -1,3 +1,4 @@
+mod privacy;
 mod rounds;
 
 use super::*;

@@ -40,6 +40,16 @@ fn keeps_machine(records: &MemoryRecords) -> bool {
     })
 }
 
+/// Whether the round that a connection brought last only gives parties the key of the job.
+fn brings_keys(brought: Option<&Vec<CoordinatorFrame>>) -> bool {
+    let latest = brought.into_iter().flatten().rev();
+    let latest = latest.into_iter().find_map(|frame| match &frame.frame {
+        Some(DownFrame::RoundStart(start)) => Some(start.kind()),
+        _ => None,
+    });
+    latest == Some(pb::RoundKind::KeySetup)
+}
+
 impl Ensemble {
     pub(super) fn frame_to(&mut self, host: usize, link: u64, mut frame: CoordinatorFrame) {
         if self.lies_of_version
@@ -109,7 +119,7 @@ impl Ensemble {
             Step::Effect(effect) => effect,
             Step::Work(task) => {
                 let ticket = task.ticket;
-                let kept = keeps_machine(&host.records);
+                let (kept, charged) = (keeps_machine(&host.records), host.ledger.bytes().len());
                 match &mut host.trouble.breaks_task {
                     Some(0) => {
                         host.trouble.breaks_task = None;
@@ -123,6 +133,9 @@ impl Ensemble {
                 if host.trouble.dies_sending && !kept && keeps_machine(&host.records) {
                     return self.kill(number);
                 }
+                if host.trouble.dies_charged && host.ledger.bytes().len() > charged {
+                    return self.kill(number);
+                }
                 return machine.worked(now, ticket);
             }
         };
@@ -130,8 +143,16 @@ impl Ensemble {
             party::Effect::Send(link, say) => {
                 if let Say::Message { round, stage, .. } = &say
                     && self.job.plan().input_stage_of(PartyId(0)) == Some(*stage)
+                    && !brings_keys(self.brought.get(&link.0))
                 {
                     self.vectors.insert((number, *round));
+                    if self.job.privacy().is_some() {
+                        let sent = self.vectors.iter().filter(|(host, _)| *host == number);
+                        assert!(
+                            sent.count() as u64 <= host.charged(),
+                            "not charged: {round}"
+                        );
+                    }
                 }
                 if let Say::Frame(PartyFrame {
                     frame: Some(UpFrame::NonceOpening(opening)),

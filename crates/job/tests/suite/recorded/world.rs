@@ -371,6 +371,7 @@ fn open(
         job: job.spec().job.clone(),
         policy: policy(),
         mask_memory: 0,
+        ledger: None,
         location: String::new(),
         job_memory: Arc::default(),
         initial: None,

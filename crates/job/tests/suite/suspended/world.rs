@@ -249,6 +249,7 @@ impl World {
             job: self.job.spec().job.clone(),
             policy: policy(),
             mask_memory: 0,
+            ledger: None,
             location: String::new(),
             job_memory: Arc::default(),
             initial: None,

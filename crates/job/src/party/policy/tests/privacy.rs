@@ -1,0 +1,172 @@
+use blindsum_protocol::{Clipping, DiscreteGaussian, Mpc3, NoPrivacy, RuleName};
+
+use super::*;
+use crate::ledger::Budget;
+
+fn noisy(multiplier: f64) -> JobSpec {
+    let encoding = Quantised {
+        clipping: Clipping::L2,
+        ..Quantised::default()
+    };
+    let privacy = DiscreteGaussian {
+        noise_multiplier: multiplier,
+        delta: 1e-5,
+        ..DiscreteGaussian::default()
+    };
+    JobSpec {
+        encoding: encoding.into(),
+        privacy: privacy.into(),
+        ..spec()
+    }
+}
+
+fn with_budget(epsilon: f64) -> Policy {
+    Policy {
+        max_epsilon: Some(epsilon),
+        max_delta: Some(1e-5),
+        ..Policy::default()
+    }
+}
+
+#[test]
+fn case_39_a_job_without_noise_is_refused_where_noise_is_asked_for() {
+    let asks = Policy {
+        require_privacy: true,
+        ..Policy::default()
+    };
+    for (policy, rule) in [
+        (asks.clone(), "require_privacy"),
+        (with_budget(8.0), "max_epsilon"),
+    ] {
+        let error = check(&policy, spec()).unwrap_err();
+        assert_eq!(error.field(), Some(rule));
+    }
+    check(&asks, noisy(1.0)).unwrap();
+    check(&Policy::default(), spec()).unwrap();
+}
+
+#[test]
+fn case_39_a_round_that_costs_more_than_everything_is_refused_at_once() {
+    check(&with_budget(8.0), noisy(1.0)).unwrap();
+    let error = check(&with_budget(3.0), noisy(1.0))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("one round of the job has epsilon 4.3772"),
+        "{error}"
+    );
+}
+
+/// Abuse case 39: whoever writes the job says whom it takes for honest. A party counts on as few as its own policy says.
+#[test]
+fn case_39_a_party_counts_on_those_whom_it_takes_for_honest() {
+    let job = noisy(1.0).validate().unwrap();
+    let honest = |min_corrupt| {
+        let policy = Policy {
+            min_corrupt,
+            ..Policy::default()
+        };
+        policy.round_cost(&job).unwrap().unwrap().honest
+    };
+    let of_job = job.privacy().unwrap().honest().unwrap();
+    assert_eq!(honest(0.1), of_job);
+    assert_eq!(honest(0.0), of_job);
+    assert_eq!(honest(0.3), of_job - 4);
+    let nobody = Policy {
+        min_corrupt_parties: 20,
+        min_honest: 0,
+        ..with_budget(8.0)
+    };
+    let error = nobody.round_cost(&job).unwrap_err().to_string();
+    assert!(
+        error.contains("hides nobody from 20 corrupt parties"),
+        "{error}"
+    );
+}
+
+/// Abuse case 39: where servers add the noise a party counts on that of one component, whatever number of parties it takes for
+/// honest; and its δ must hide what a gate may tell.
+#[test]
+fn case_39_a_party_counts_on_one_component_of_servers() {
+    let of = |rule| JobSpec {
+        protocol: Mpc3 {
+            rule,
+            ..Mpc3::default()
+        }
+        .into(),
+        ..noisy(1.0)
+    };
+    for rule in [RuleName::FedAvg, RuleName::Clipped] {
+        let nobody = Policy {
+            min_corrupt_parties: 20,
+            min_honest: 0,
+            ..with_budget(8.0)
+        };
+        let job = of(rule).validate().unwrap();
+        let cost = nobody.round_cost(&job).unwrap().unwrap();
+        assert_eq!(cost.honest, 0);
+        let claim = job.privacy().unwrap().epsilon(1).unwrap();
+        let epsilon = cost.cost.epsilon(1e-5).unwrap();
+        assert!((epsilon - claim).abs() < 1e-6 * claim, "{epsilon}, {claim}");
+        check(&with_budget(4.5), of(rule)).unwrap();
+        let error = check(&with_budget(4.3), of(rule)).unwrap_err();
+        assert!(matches!(error, PolicyError::OneRelease { .. }), "{error}");
+        let small = Policy {
+            max_epsilon: Some(50.0),
+            max_delta: Some(1e-8),
+            ..Policy::default()
+        };
+        let refused = check(&small, of(rule));
+        match rule {
+            RuleName::Clipped => assert!(matches!(refused, Err(PolicyError::GateTells { .. }))),
+            _ => refused.unwrap(),
+        }
+    }
+}
+
+#[test]
+fn a_budget_has_an_epsilon_and_a_delta() {
+    let refused = |policy: Policy| policy.check().unwrap_err().0;
+    let only = |max_epsilon, max_delta| Policy {
+        max_epsilon,
+        max_delta,
+        ..Policy::default()
+    };
+    assert_eq!(refused(only(Some(8.0), None)), "max_delta");
+    assert_eq!(refused(only(None, Some(1e-5))), "max_epsilon");
+    assert_eq!(refused(only(Some(0.0), Some(1e-5))), "max_epsilon");
+    assert_eq!(refused(only(Some(f64::NAN), Some(1e-5))), "max_epsilon");
+    assert_eq!(refused(only(Some(8.0), Some(0.5))), "max_delta");
+    let unit = Policy {
+        privacy_unit: "../data".into(),
+        ..Policy::default()
+    };
+    assert_eq!(refused(unit), "privacy_unit");
+    with_budget(8.0).check().unwrap();
+    assert_eq!(
+        with_budget(8.0).budget(),
+        Some(Budget {
+            epsilon: 8.0,
+            delta: 1e-5
+        })
+    );
+}
+
+#[test]
+fn case_39_delta_is_for_the_numbers_of_noise() {
+    let policy = Policy {
+        max_epsilon: Some(50.0),
+        max_delta: Some(1e-30),
+        ..Policy::default()
+    };
+    let error = check(&policy, noisy(2.0)).unwrap_err();
+    assert!(matches!(error, PolicyError::TooManyDraws { .. }), "{error}");
+    let none = JobSpec {
+        privacy: NoPrivacy::default().into(),
+        ..noisy(1.0)
+    };
+    assert!(matches!(
+        check(&policy, none).unwrap_err(),
+        PolicyError::NoNoise { .. }
+    ));
+}
