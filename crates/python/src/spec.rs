@@ -86,7 +86,7 @@ fn claim(job: &Job, privacy: &Privacy, releases: u64) -> Result<Value, PrivacyEr
         },
         "delta": privacy.delta(),
         "noise_multiplier": privacy.multiplier().value(),
-        "clip": privacy.clip().unwrap_or(spec.encoding.clip()),
+        "clip": privacy.clip().or(spec.encoding.clip()),
         "growth": privacy.growth(),
         "honest": privacy.honest(),
         "releases": releases,
