@@ -61,11 +61,12 @@ if TYPE_CHECKING:
     )
     from blindsum.hosted import HostedResult, PendingRound
     from blindsum.joining import join
+    from blindsum.ledgers import PrivacyLedger, PrivacyRelease, privacy_ledger
     from blindsum.options import *  # noqa: F403
     from blindsum.plan import Step
     from blindsum.policy import Policy
     from blindsum.privacy_claim import PrivacyClaim
-    from blindsum.rounds import Clipped, Leftover, Round, RoundResult, Timings
+    from blindsum.rounds import Clipped, Leftover, PrivacySpent, Round, RoundResult, Timings
     from blindsum.server import Server
     from blindsum.session import Session
     from blindsum.simulation import simulate
@@ -126,6 +127,10 @@ _HOME = {
     "OrderError": "errors",
     "PolicyError": "errors",
     "PrivacyClaim": "privacy_claim",
+    "PrivacyLedger": "ledgers",
+    "PrivacyRelease": "ledgers",
+    "PrivacySpent": "rounds",
+    "privacy_ledger": "ledgers",
     "PromiseBroken": "errors",
     "Tally": "campaigns",
     "campaign": "campaigns",
@@ -196,6 +201,9 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PrivacyClaim",
+    "PrivacyLedger",
+    "PrivacyRelease",
+    "PrivacySpent",
     "PromiseBroken",
     "Repetition",
     "ResultMissed",
@@ -226,6 +234,7 @@ __all__ = [
     "flatten",
     "join",
     "join_domain",
+    "privacy_ledger",
     "protocols",
     "report",
     "simulate",

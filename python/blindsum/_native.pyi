@@ -168,6 +168,9 @@ def join(
     location: str,
     initial: Vector | None,
 ) -> Party: ...
+def ledger(
+    folder: str, unit: str, witness: str | None, deltas: list[float]
+) -> tuple[list[tuple[str, int, int, int]], list[float]]: ...
 
 class PartyMachine:
     name: str

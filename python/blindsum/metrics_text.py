@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blindsum.texts import counted
@@ -28,6 +28,25 @@ def best_text(best: Mapping[str, Any]) -> str:
     return (
         f"best {best['metric']} {best['value']:.4g}, of model version {best['version']}, which round "
         f"{best['round']} started from{since}"
+    )
+
+
+def standing_lines(job: Mapping[str, Any]) -> Iterator[str]:
+    """The best value of a job and what its noise guarantees, as far as it has them, for people."""
+    if job.get("best"):
+        yield best_text(job["best"])
+    if job.get("privacy"):
+        yield _privacy_text(job["privacy"])
+
+
+def _privacy_text(privacy: Mapping[str, Any]) -> str:
+    """What the noise of a job guarantees by now, for people."""
+    target = "" if privacy["target"] is None else f" of {privacy['target']:g}"
+    lacking = privacy.get("lacking", 0)
+    missing = f"; {counted(lacking, 'round')} that the store lacks are not counted" if lacking else ""
+    return (
+        f"privacy: epsilon {privacy['epsilon']:.4g}{target} at delta {privacy['delta']:g} after "
+        f"{counted(privacy['releases'], 'release')}{missing}"
     )
 
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use blindsum_net::report::{Best, JobState, JobStatus, MetricReport};
+use blindsum_net::report::{Best, JobState, JobStatus, MetricReport, PrivacyStatus};
 use blindsum_net::totals::Totals;
 use blindsum_net::watched::Watched;
 
@@ -123,7 +123,40 @@ fn write_jobs(jobs: &[(JobStatus, Totals)], page: &mut Page<'_>) -> fmt::Result 
         let rows = rows.map(|(status, totals)| (of_job(&status.job, []), value(status, totals)));
         page.gauges(name, help, rows)?;
     }
+    privacy(jobs, page)?;
     training(jobs, page)
+}
+
+/// What the noise of jobs guarantees by now.
+fn privacy(jobs: &[(JobStatus, Totals)], page: &mut Page<'_>) -> fmt::Result {
+    let of = |value: fn(&PrivacyStatus) -> Option<f64>| {
+        let jobs = jobs.iter();
+        jobs.filter_map(move |(status, _)| {
+            let privacy = status.privacy.as_ref()?;
+            let delta = format!("{:e}", privacy.delta);
+            Some((of_job(&status.job, [("delta", &*delta)]), value(privacy)?))
+        })
+    };
+    page.gauges(
+        "blindsum_privacy_epsilon",
+        "Epsilon of all releases of a job with noise so far.",
+        of(|privacy| Some(privacy.epsilon)),
+    )?;
+    page.gauges(
+        "blindsum_privacy_target",
+        "The largest epsilon that the job may come to; absent without one.",
+        of(|privacy| privacy.target),
+    )?;
+    page.gauges(
+        "blindsum_privacy_releases",
+        "Rounds of a job with noise whose updates may have been sent.",
+        of(|privacy| Some(privacy.releases as f64)),
+    )?;
+    page.gauges(
+        "blindsum_privacy_lacking_rounds",
+        "Rounds of which parties speak and that the store lacks: epsilon does not count them.",
+        of(|privacy| Some(privacy.lacking as f64)),
+    )
 }
 
 /// The metrics of training in the latest round with a sum; those that nobody reported have no value.

@@ -13,6 +13,7 @@ mod errors;
 mod feed;
 mod follower;
 mod gil;
+mod ledger;
 mod machines;
 mod network;
 mod party;
@@ -57,6 +58,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("build_features", BUILD_FEATURES)?;
     module.add_class::<spec::CheckedJob>()?;
     module.add_function(wrap_pyfunction!(spec::job_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(ledger::ledger, module)?)?;
     module.add_function(wrap_pyfunction!(spec::protocols, module)?)?;
     module.add_function(wrap_pyfunction!(spec::rules, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_create_authority, module)?)?;

@@ -35,6 +35,7 @@ SUBCOMMANDS = {
     "model": "write a job's model out of a coordinator's store",
     "faults": "list faults with their culprits, and write the evidence",
     "backup": "copy a coordinator's store, also while it is used",
+    "ledger": "show what a party's data has cost in jobs with noise",
     "audit": "verify and show the audit trail of a coordinator",
     "pki": "make, show, renew and revoke certificates",
     "bench": "measure rounds and kernels against the targets (in a clone)",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from blindsum.losses import causes_of, lost_of, told_losses
-from blindsum.metrics_text import best_text, metrics_text
+from blindsum.metrics_text import metrics_text, standing_lines
 
 MAX_NAMES = 8
 """Names of a list; how many more there are is said."""
@@ -72,8 +72,7 @@ def lines_of(job: Mapping[str, Any]) -> Iterator[str]:
     yield f"  model version {job['model_version']}, hash {job['model_hash'][:16]}; job {job['hash'][:16]}"
     if job.get("model_from"):
         yield f"  the first model is from {job['model_from']}"
-    if job.get("best"):
-        yield f"  {best_text(job['best'])}"
+    yield from (f"  {line}" for line in standing_lines(job))
     for ended in job["ended"]:
         yield from ended_lines(ended)
     for order in job["orders"]:

@@ -7,7 +7,7 @@ import json
 
 from blindsum.cli.files import named
 from blindsum.cli.operators import ended_lines, ended_of, failed_advice
-from blindsum.metrics_text import best_text, metrics_text
+from blindsum.metrics_text import metrics_text, standing_lines
 from blindsum.texts import counted
 
 EXAMPLES = """\
@@ -72,6 +72,6 @@ def run(options: argparse.Namespace) -> int:
             print(f"  round {latest['number']}: {latest['state']}{reason}{parties}")
         if job["metrics"] and (latest is None or job["metrics"]["round"] != latest["number"]):
             print(f"  metrics of round {job['metrics']['round']}: {metrics_text(job['metrics']['metrics'])}")
-        if job.get("best"):
-            print(f"  {best_text(job['best'])}")
+        for line in standing_lines(job):
+            print(f"  {line}")
     return 0

@@ -136,14 +136,14 @@ class NodeSettings:
         if rules_of_node.max_epsilon is not None:
             if "blindsum-state" not in config:
                 rule = (
-                    "is missing, and blindsum-policy-max-epsilon needs it: name a folder of this node that outlives "
-                    "its processes, for the ledger"
+                    "is missing, and blindsum-policy-max-epsilon needs it: name a folder of this node that "
+                    "outlives its processes, for the ledger"
                 )
                 raise ConfigError("blindsum-state", rule + _IN_NODE)
             if _flag(config, PLAIN):
                 rule = (
-                    "cannot be true beside blindsum-policy-max-epsilon: an update that goes as it is has no epsilon; "
-                    "leave one out"
+                    "cannot be true beside blindsum-policy-max-epsilon: an update that goes as it is has no "
+                    "epsilon; leave one out"
                 )
                 raise ConfigError(PLAIN, rule + _IN_NODE)
         return cls(

@@ -150,10 +150,12 @@ class SiteSettings:
             rule = "is missing, and policy.min_cohort_change needs it: name a folder that outlives a job"
             raise ConfigError("state", rule)
         if policy.max_epsilon is not None and "state" not in found:
-            rule = "is missing, and policy.max_epsilon needs it: name a folder that outlives a job, for the ledger"
+            rule = "is missing, and policy.max_epsilon needs it: name a folder for the ledger, of all jobs"
             raise ConfigError("state", rule)
         if policy.max_epsilon is not None and flag("plain"):
-            rule = "cannot be true beside policy.max_epsilon: an update that goes as it is has no epsilon; leave one out"
+            rule = (
+                "cannot be true beside policy.max_epsilon: what goes as it is has no epsilon; leave one out"
+            )
             raise ConfigError("plain", rule)
         return cls(
             identity=path_of("identity"),

@@ -296,11 +296,18 @@ class _Run:
             test=self._tested(self.job.model()),
             plain_test={} if self.plain is None else self._tested(self.plain.model()),
             deviation=report["max_abs_error"],
+            epsilon=self._epsilon(),
             clipped=report["clipped"],
             fault=report["fault"],
             model_version=version,
             roster=tuple(self.names[rank] for rank in gives),
         )
+
+    def _epsilon(self) -> float | None:
+        """ε after one more release; rounds without one have none."""
+        releases = 1 + sum(one.epsilon is not None for one in self.done)
+        claim = self.spec.privacy_after(releases)
+        return None if claim is None else claim.epsilon
 
     def _contributions(self, model: Array, number: int) -> tuple[list[Contribution | Nothing], list[float]]:
         """What every party gives, and the seconds that it took here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from blindsum.errors import ConfigError
@@ -15,6 +16,7 @@ from blindsum.training.words import count_text
 
 if TYPE_CHECKING:
     from blindsum.pki import AnyPath
+    from blindsum.spec import JobSpec
 
 MAX_ROUNDS = 2**32 - 1
 """All rounds of a store."""
@@ -34,7 +36,8 @@ def record_fields(store: AnyPath, job: str | None, evaluate: Evaluate | None) ->
     reports = stored_rounds(store, name, MAX_ROUNDS)
     over = [one for one in reports if one["state"] in OVER]
     tests = {} if evaluate is None else _tests(store, name, over, evaluate)
-    rounds = [(one["key_setup"], _round(one, tests)) for one in over]
+    epsilon = _Epsilon(spec)
+    rounds = [(one["key_setup"], _round(one, tests, epsilon)) for one in over]
     return {
         "kind": "job",
         "job": name,
@@ -57,7 +60,8 @@ def rounds_after(store: AnyPath, job: str, number: int, evaluate: Evaluate | Non
         reports = stored_rounds(store, job, MAX_ROUNDS)
     over = [one for one in reports if one["state"] in OVER and one["number"] > number]
     tests = {} if evaluate is None else _tests(store, job, over, evaluate)
-    return (_round(one, tests) for one in over if not one["key_setup"])
+    epsilon = _Epsilon(stored_spec(store, job))
+    return (_round(one, tests, epsilon) for one in over if not one["key_setup"])
 
 
 def _name(names: list[str], asked: str | None) -> str:
@@ -67,7 +71,21 @@ def _name(names: list[str], asked: str | None) -> str:
     return name
 
 
-def _round(report: Mapping[str, Any], tests: Mapping[int, dict[str, float]]) -> TrainingRound:
+class _Epsilon:
+    """ε of a job after the releases that a report counts."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._after = cache(spec.privacy_after)
+
+    def of(self, report: Mapping[str, Any]) -> float | None:
+        releases = report.get("releases")
+        claim = None if releases is None else self._after(releases["counted"])
+        return None if claim is None else claim.epsilon
+
+
+def _round(
+    report: Mapping[str, Any], tests: Mapping[int, dict[str, float]], epsilon: _Epsilon
+) -> TrainingRound:
     """The report of a round as the record has it. Reports of earlier versions lack metrics."""
     is_sum = report["state"] == "done"
     metrics = report.get("metrics", {})
@@ -83,6 +101,7 @@ def _round(report: Mapping[str, Any], tests: Mapping[int, dict[str, float]]) -> 
         test=tests.get(report["model_version"] + 1, {}) if is_sum and not report["key_setup"] else {},
         plain_test={},
         deviation=None,
+        epsilon=epsilon.of(report),
         clipped=None,
         fault=None if is_sum else report["reason"],
         model_version=report["model_version"],

@@ -2,7 +2,7 @@
 //! the report of every round: the latest one that is stored has it, however many rounds had no sum.
 
 use blindsum_protocol::{Best, Job, JobSpec, Plateau};
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::Halt;
 use super::choosing::Turns;
@@ -95,8 +95,15 @@ impl Rounds {
         let may_be_out = input.is_some_and(|stage| has_begun > stage);
         if report.key_setup || !may_be_out {
             report.releases = self.releases;
+            return;
         }
         self.releases = report.releases;
+        let status = self
+            .releases
+            .and_then(|releases| PrivacyStatus::of(context.job(), releases));
+        if let Some(status) = status {
+            info!(job = %context.name, round = report.number, "privacy: {status}");
+        }
     }
 
     /// The best value after the round of this report, which has a sum.

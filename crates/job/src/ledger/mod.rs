@@ -149,6 +149,16 @@ struct Known {
 }
 
 impl Known {
+    /// The ledger of this unit before all records.
+    fn of(unit: &str) -> Self {
+        Self {
+            length: 0,
+            spent: Spent::default(),
+            keys: BTreeSet::new(),
+            heads: vec![first_head(unit)],
+        }
+    }
+
     fn releases(&self) -> u64 {
         self.heads.len() as u64 - 1
     }
@@ -188,16 +198,10 @@ impl Ledger {
     /// [`JobError::State`] for records that cannot be read, are damaged, or older than their witness.
     pub fn open(unit: impl Into<String>, file: Arc<dyn LedgerFile>) -> Result<Arc<Self>, JobError> {
         let unit = unit.into();
-        let known = Known {
-            length: 0,
-            spent: Spent::default(),
-            keys: BTreeSet::new(),
-            heads: vec![first_head(&unit)],
-        };
         let ledger = Self {
+            known: Mutex::new(Known::of(&unit)),
             unit,
             file,
-            known: Mutex::new(known),
         };
         ledger.balance()?;
         Ok(Arc::new(ledger))
@@ -215,13 +219,24 @@ impl Ledger {
     pub fn balance(&self) -> Result<Balance, JobError> {
         let mut known = self.known();
         let mut open = self.file.open().map_err(|error| self.failed(error))?;
-        self.catch_up(&mut known, &mut *open)?;
+        self.catch_up(&mut known, &mut *open, |_| {})?;
         Ok(known.balance())
     }
 
     /// What the unit has cost as far as it was read last.
     pub fn known_balance(&self) -> Balance {
         self.known().balance()
+    }
+
+    /// Every release, in order.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn releases(&self) -> Result<Vec<Release>, JobError> {
+        let (mut known, mut read) = (Known::of(&self.unit), Vec::new());
+        let mut open = self.file.open().map_err(|error| self.failed(error))?;
+        self.catch_up(&mut known, &mut *open, |release| read.push(release.clone()))?;
+        Ok(read)
     }
 
     /// How far the ledger has come.
@@ -266,7 +281,7 @@ impl Ledger {
         // Until it is written down nobody else reads what was spent.
         // guard: two-processes-do-not-spend-the-same
         let mut open = self.file.open().map_err(|error| self.failed(error))?;
-        self.catch_up(&mut known, &mut *open)?;
+        self.catch_up(&mut known, &mut *open, |_| {})?;
         // guard: the-same-bytes-are-charged-once
         if known.keys.contains(&release.key) {
             return Ok(known.balance());
@@ -313,7 +328,12 @@ impl Ledger {
     }
 
     /// Reads what was written since, and compares it with the witness.
-    fn catch_up(&self, known: &mut Known, open: &mut dyn OpenLedger) -> Result<(), JobError> {
+    fn catch_up(
+        &self,
+        known: &mut Known,
+        open: &mut dyn OpenLedger,
+        mut each: impl FnMut(&Release),
+    ) -> Result<(), JobError> {
         let bytes = open
             .read_from(known.length)
             .map_err(|error| self.failed(error))?;
@@ -327,6 +347,7 @@ impl Ledger {
             match Entry::read(rest, &known.mark().head) {
                 Read::Entry(entry) => {
                     rest = rest.get(entry.length as usize..).unwrap_or_default();
+                    each(&entry.release);
                     known.take(*entry);
                 }
                 // It was not synced, so nothing was sent. The next record takes its place.

@@ -168,6 +168,20 @@ fn case_39_an_older_copy_is_refused() {
     assert!(error.contains("release 2 is another one"), "{error}");
 }
 
+/// Abuse case 39: the last hash is of all records: ledgers that differ in the first one have other marks.
+#[test]
+fn case_39_records_are_chained() {
+    let mark = |first: u8| {
+        let ledger = open(&Arc::default()).unwrap();
+        for number in [first, 9] {
+            ledger.charge(release(number), None).unwrap();
+        }
+        ledger.mark().unwrap()
+    };
+    assert_eq!(mark(1), mark(1));
+    assert_ne!(mark(1).head, mark(2).head);
+}
+
 /// Killed before its witness was told, a party goes on.
 #[test]
 fn a_witness_may_be_behind() {
@@ -206,9 +220,9 @@ fn cost(privacy: blindsum_protocol::PrivacyChoice) -> Spent {
     job.privacy().unwrap().release(5).unwrap()
 }
 
-/// Jobs of both kinds of noise are charged to one ledger: ε counts both, and survives writing.
+/// Abuse case 39: jobs of both kinds of noise are charged to one ledger: ε counts both, and survives writing.
 #[test]
-fn both_kinds_of_noise_add_up() {
+fn case_39_both_kinds_of_noise_add_up() {
     let gaussian = cost(
         DiscreteGaussian {
             noise_multiplier: 1.0,

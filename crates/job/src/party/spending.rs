@@ -114,6 +114,7 @@ impl Context {
         let Some(spending) = self.spending.clone() else {
             return Ok(());
         };
+        // guard: what-cannot-be-afforded-is-not-begun
         let afford = move || {
             let Spending {
                 ledger,
@@ -123,7 +124,6 @@ impl Context {
             } = &*spending;
             ledger.afford(&of_round.cost, *budget)
         };
-        // guard: what-cannot-be-afforded-is-not-begun
         match self.hand.work(afford).await? {
             Ok(_) => Ok(()),
             Err(error) => {

@@ -86,8 +86,15 @@ function facts(job) {
     fact("Ready", String(job.ready)),
     fact("Failed rounds in a row", String(job.failed_in_row)),
     fact("Model version", String(status.model_version)),
+    status.privacy ? fact("Privacy", `ε ${+status.privacy.epsilon.toPrecision(4)}`, privacySpent(status.privacy)) : null,
     status.best ? fact(`Best ${status.best.metric}`, String(+status.best.value.toPrecision(4)), `model version ${status.best.version}`) : null,
   );
+}
+
+function privacySpent({ target, delta, releases, lacking }) {
+  const limit = target === null ? "" : `of ${target} `;
+  const missing = lacking ? `; ${lacking} rounds that the store lacks are not counted` : "";
+  return `${limit}at δ ${delta}, ${releases} releases${missing}`;
 }
 
 function since(startedMs) {

@@ -131,3 +131,29 @@ impl PartyConfig {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Abuse case 39: a budget that began anew with each process would be none.
+    #[test]
+    fn case_39_a_budget_needs_a_folder_for_its_ledger() {
+        let credentials = Credentials::new("", "", "");
+        let mut config = PartyConfig::new("https://localhost:1", "job", credentials);
+        config.policy.max_epsilon = Some(8.0);
+        let field = |config: &PartyConfig| match config.check() {
+            Err(NetError::Config { field, .. }) => field,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(field(&config), "policy.max_delta");
+        config.policy.max_delta = Some(1e-5);
+        assert_eq!(field(&config), "state_dir");
+        config.ledger_witness = Some("witness".into());
+        config.policy.max_epsilon = None;
+        config.policy.max_delta = None;
+        assert_eq!(field(&config), "ledger_witness");
+        config.state_dir = Some("state".into());
+        config.check().unwrap();
+    }
+}

@@ -124,6 +124,34 @@ fn case_39_a_party_counts_on_one_component_of_servers() {
     }
 }
 
+/// Abuse case 39: in a protocol that tolerates no corrupt party the party's own number of them counts.
+#[test]
+fn case_39_noise_that_hides_nobody_is_refused() {
+    let spec = JobSpec {
+        protocol: ProtocolName::Flashe.into(),
+        adversary: Adversary::SemiHonest,
+        min_parties: 5,
+        ..noisy(1.0)
+    };
+    let policy = |min_corrupt_parties| Policy {
+        allowed_protocols: vec![ProtocolName::Flashe],
+        require_adversary: None,
+        min_corrupt: 0.0,
+        min_corrupt_parties,
+        min_honest: 0,
+        ..with_budget(20.0)
+    };
+    check(&policy(1), spec.clone()).unwrap();
+    let error = check(&policy(5), spec.clone()).unwrap_err();
+    assert_eq!(error, PolicyError::NoiseHidesNobody { corrupt: 5 });
+    let asks_nothing = Policy {
+        max_epsilon: None,
+        max_delta: None,
+        ..policy(5)
+    };
+    check(&asks_nothing, spec).unwrap();
+}
+
 #[test]
 fn a_budget_has_an_epsilon_and_a_delta() {
     let refused = |policy: Policy| policy.check().unwrap_err().0;
