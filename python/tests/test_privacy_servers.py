@@ -53,7 +53,7 @@ def test_the_claim_is_that_of_one_component(rule: str) -> None:
     assert claim.epsilon < claim.epsilon_rdp < claim.epsilon_replace
     assert f"(zero-out, outside the servers {claim.epsilon_outside:.2f})" in str(claim)
     # How many parties survive does not change it.
-    fewer = job(rule, min_parties=4, parties=30).privacy_after(1)
+    fewer = job(rule, min_parties=5, parties=30).privacy_after(1)
     assert fewer is not None
     assert (fewer.epsilon, fewer.epsilon_outside) == (claim.epsilon, claim.epsilon_outside)
 

@@ -6,10 +6,10 @@ use super::{AdjacencyName, NoiseOptions, PrivacyTable};
 use crate::core::options::{table, within};
 
 table! {
-    /// Each party adds noise of a discrete Gaussian distribution to its update; in `mpc3` the servers add it to the sum. The
-    /// sum has the guarantee of the Gaussian mechanism.
+    /// Each party adds noise of a discrete Gaussian distribution to its update. The sum has the guarantee of the Gaussian
+    /// mechanism. In jobs of mpc3 the servers add the noise to the sum.
     DiscreteGaussian = "discrete-gaussian";
-    /// Each party adds noise of Skellam's distribution to its update, not in `mpc3`. Its ε is a bound by Rényi divergences, a few percent
+    /// Each party adds noise of Skellam's distribution to its update. Its ε is a bound by Rényi divergences, a few percent
     /// above that of `discrete-gaussian`.
     Skellam = "skellam";
     options {
