@@ -60,6 +60,8 @@ experiments: .state/bench ## Repeat the experiments of the papers, into experime
 	$(BIN)/python -m experiments.flashe_regression
 	$(BIN)/python -m experiments.aciq_bounds
 	$(BIN)/python -m experiments.taylor_noise
+	$(BIN)/python -m experiments.privacy_audit
+	$(BIN)/python -m experiments.privacy_accuracy
 	$(BIN)/python -m experiments.mpc_tables
 	$(BIN)/python -m experiments.mpc_network
 	$(BIN)/python -m experiments.mystiko

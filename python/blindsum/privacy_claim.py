@@ -46,9 +46,9 @@ class PrivacyClaim(Shown):
         The norm that updates are clipped to: by the parties, or by the servers of ``mpc3``.
     growth : float
         By what factor rounding can lift that norm: the noise counts it.
-    honest : int or None
+    honest : int
         Survivors whose noise the claim counts on: ``min_parties`` less the corrupt ones; 1 where a party can
-        rely on its own noise alone. ``None`` in ``mpc3``, whose servers add the noise.
+        rely on its own noise alone; 0 in ``mpc3``, whose servers add the noise.
     releases : int
         Releases so far.
     allowed : int or None
@@ -80,7 +80,7 @@ class PrivacyClaim(Shown):
     noise_multiplier: float
     clip: float
     growth: float
-    honest: int | None
+    honest: int
     releases: int
     allowed: int | None
     target: float | None

@@ -23,7 +23,7 @@ def test_all_parties_train_at_once_as_each_would_alone():
     images, labels = rng.random((4, 16, 64), dtype=np.float32), rng.integers(0, 10, (4, 16))
     found = federated.gradients(models, images, labels)
     for party in range(4):
-        alone = network._gradient(models[party], images[party], labels[party])
+        alone = network.gradient(models[party], images[party], labels[party])
         np.testing.assert_allclose(found[party], alone, atol=1e-6)
 
 

@@ -339,6 +339,16 @@ def test_every_rule_is_simulated(rule, capsys):
     assert "result of 8 survivors" in capsys.readouterr().out.replace("sum of", "result of")
 
 
+@covers("attack")
+def test_an_attack_on_one_protocol(tmp_path, capsys):
+    words = ["--protocol", "secagg", "--parties", "3", "--images", "1", "--trials", "0", "--out", tmp_path]
+    assert status_of("attack", *words) == 0
+    assert (
+        capsys.readouterr().out.splitlines()[-1].startswith("Under plain the coordinator gets 3 of 3 images")
+    )
+    assert (tmp_path / "attack.html").exists()
+
+
 @covers("compare")
 @pytest.mark.parametrize("protocol", bs.protocols())
 def test_every_protocol_is_compared(protocol, tmp_path, capsys):

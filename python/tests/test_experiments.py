@@ -15,6 +15,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+import blindsum as bs
 from benches import provenance
 from benches.he.measure import HeCost
 from benches.provenance import COLUMNS, Run
@@ -47,6 +48,11 @@ WRITTEN = {
     "mpc_network": ["mpc-network.md", "mpc-network.csv"],
     "links": ["links.md", "links.csv", "links.svg"],
     "overhead": ["overhead.md", "overhead.csv", "overhead-steps.csv", "overhead.svg"],
+    "privacy_accuracy": [
+        *("privacy-accuracy.md", "privacy-accuracy.csv", "privacy-accuracy.svg"),
+        "privacy-rounds.csv",
+    ],
+    "privacy_audit": ["privacy-audit.md", "privacy-audit.csv", "privacy-audit.svg", "privacy-variances.csv"],
     "mystiko": ["mystiko.md", "mystiko.csv", "mystiko.svg"],
     "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],
     "pss_sharing": ["pss-sharing.md", "pss-sharing.csv", "pss-sharing.svg"],
@@ -276,6 +282,23 @@ def test_tails_of_the_series_are_those_of_its_values():
     # From one sensitivity below the largest value on, half of both tails.
     edge = taylor_noise.largest(21) - 0.5
     assert taylor_noise.least_delta(21, 2) == pytest.approx((values > edge).mean() / 2, abs=1e-4)
+
+
+def test_epsilon_of_the_thesis_is_below_that_of_its_noise():
+    """With and without secret coins; the numbers are those of another accountant (dp-accounting)."""
+    formula, with_coins = (of(2, 0.1, 10, 1e-5) for of in (taylor_noise.formula, amplified_by_epochs))
+    whole = taylor_noise.composed(2, 100, 1e-5)
+    assert (formula, with_coins, whole) == pytest.approx((0.766, 2.58, 33.10), abs=0.01)
+    # That of jobs with noise is the same.
+    noise = bs.DiscreteGaussian(noise_multiplier=2.0, delta=1e-5)
+    encoding = bs.Quantised(clipping="l2", bits=14)
+    spec = bs.JobSpec(protocol="secagg", parties=10, dim=10, encoding=encoding, privacy=noise)
+    assert spec.privacy_after(100).epsilon == pytest.approx(whole, abs=1e-3)
+
+
+def amplified_by_epochs(sigma, rate, epochs, delta):
+    """By the number of releases in epochs."""
+    return taylor_noise.amplified(sigma, rate, round(epochs / rate), delta)
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(1), Fraction(25, 4)])

@@ -48,22 +48,22 @@ def test_a_budget_holds_over_jobs_of_two_coordinators(place, partner, tmp_path):
         with place.coordinator(spec) as coordinator:
             others = [partner(place, coordinator, f"party-{rank}", UPDATE, 1) for rank in range(1, 4)]
             found, error = take_part(
-                place, coordinator, "party-0", policy=budget(place, 5.2), state_dir=tmp_path / "state"
+                place, coordinator, "party-0", policy=budget(place, 3.9), state_dir=tmp_path / "state"
             )
             told += found
             seen.append(error)
             for other in others:
                 other.wait()
     assert [one.releases for one in told] == [1, 2, 3]
-    assert told[0].epsilon < told[1].epsilon < told[2].epsilon <= 5.2
-    assert {(one.unit, one.delta, one.max_epsilon, one.honest) for one in told} == {("data", 1e-5, 5.2, 2)}
+    assert told[0].epsilon < told[1].epsilon < told[2].epsilon <= 3.9
+    assert {(one.unit, one.delta, one.max_epsilon, one.honest) for one in told} == {("data", 1e-5, 3.9, 2)}
     assert seen[0] is None
     assert isinstance(seen[1], bs.PolicyError)
     assert seen[1].field == "max_epsilon"
     assert "3 releases before" in str(seen[1])
     ledger = bs.privacy_ledger(tmp_path / "state")
     assert ledger.epsilon == told[2].epsilon
-    assert [one.round for one in ledger.releases] == [1, 2, 1]
+    assert len(ledger.releases) == 3
     assert len({one.job_hash for one in ledger.releases}) == 2
 
 
@@ -78,7 +78,7 @@ def test_a_party_that_is_killed_again_and_again_spends_no_more(place, partner, p
         words = [
             *("join", f"https://localhost:{port}", "--job", "job", "--ca", place.folder / "ca.pem"),
             *("--identity", place.identity("party-0"), "--train", "steps:step", "--json"),
-            *(*place.take_any, "--policy", "max_epsilon=5.2", "--policy", "max_delta=1e-5"),
+            *(*place.take_any, "--policy", "max_epsilon=3.9", "--policy", "max_delta=1e-5"),
             *("--state-dir", tmp_path / "state", "--ledger-witness", witness),
         ]
         spent = []
@@ -99,7 +99,7 @@ def test_a_party_that_is_killed_again_and_again_spends_no_more(place, partner, p
     assert max(one["releases"] for one in spent if one) <= 3
     ledger = bs.privacy_ledger(tmp_path / "state", witness=witness)
     assert len(ledger.releases) == 3
-    assert ledger.epsilon <= 5.2
+    assert ledger.epsilon <= 3.9
 
     assert main(["ledger", str(tmp_path / "state"), "--witness", str(witness)]) == 0
     shown = capsys.readouterr().out

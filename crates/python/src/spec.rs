@@ -88,7 +88,7 @@ fn claim(job: &Job, privacy: &Privacy, releases: u64) -> Result<Value, PrivacyEr
         "noise_multiplier": privacy.multiplier().value(),
         "clip": privacy.clip().or(spec.encoding.clip()),
         "growth": privacy.growth(),
-        "honest": privacy.honest(),
+        "honest": privacy.honest().unwrap_or(0),
         "releases": releases,
         "allowed": privacy.releases(),
         "target": privacy.target(),

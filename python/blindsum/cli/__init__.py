@@ -20,6 +20,7 @@ EXIT_INTERRUPTED = 130
 
 SUBCOMMANDS = {
     "demo": "train on real data: parties, coordinator, TLS, one party killed on the way",
+    "attack": "look for training images in updates, in what servers get, and in sums",
     "simulate": "run rounds of a protocol in this process, and print their costs",
     "train": "train a model of yours with many parties on this machine, and write a report",
     "compare": "simulate protocols side by side over a grid, into a table and pictures",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
+Number = TypeVar("Number", bound=np.floating[Any])
 
 HIDDEN = 32
 SHAPES = ((64, HIDDEN), (HIDDEN,), (HIDDEN, 10), (10,))
@@ -39,11 +42,12 @@ def local_update(model: Array, images: Array, labels: NDArray[np.int64], seed: l
     for _ in range(LOCAL_EPOCHS):
         batches = max(1, len(images) // BATCH)
         for batch in np.array_split(rng.permutation(len(images)), batches):
-            trained -= np.float32(LEARNING_RATE) * _gradient(trained, images[batch], labels[batch])
+            trained -= np.float32(LEARNING_RATE) * gradient(trained, images[batch], labels[batch])
     return trained - model
 
 
-def _gradient(model: Array, images: Array, labels: NDArray[np.int64]) -> Array:
+def gradient(model: Array, images: Array, labels: NDArray[np.int64]) -> Array:
+    """The gradient of the mean cross-entropy of images, shape ``(n, 64)``; shape ``(DIM,)``."""
     layers = layers_of(model)
     hidden, logits = _forward(layers, images)
     scores = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -60,7 +64,7 @@ def _forward(layers: list[Array], images: Array) -> tuple[Array, Array]:
     return hidden, hidden @ layers[2] + layers[3]
 
 
-def layers_of(model: Array) -> list[Array]:
+def layers_of(model: NDArray[Number]) -> list[NDArray[Number]]:
     """The weights of a model by layer, of the shapes in :data:`SHAPES`; they share its memory."""
     ends = np.cumsum([np.prod(shape) for shape in SHAPES])
     parts = np.split(model, ends[:-1])
