@@ -204,7 +204,8 @@ class Mpc3(Protocol):
         of all trust; ``hidden``: The servers divide by it, for 23 more rounds. By default ``"shown"``.
     noise : float
         ``fedavg``, ``clipped``: Gaussian noise in the sum of the vectors, as its standard deviation for
-        somebody who works with one server, in multiples of the longest vector. By default ``0.0``.
+        somebody who works with one server, in multiples of the longest vector. No guarantee is computed:
+        ``privacy`` does that. By default ``0.0``.
     result : str
         The recipients of the result. ``both``: The three servers and the parties; ``parties``: Only the
         parties: no server knows the result, nor the next model; ``servers``: Only the three servers: parties
@@ -559,13 +560,14 @@ class NoPrivacy(Privacy):
 class DiscreteGaussian(Privacy):
     """Each party adds noise of a discrete Gaussian distribution to its update.
 
-    The sum has the guarantee of the Gaussian mechanism.
+    The sum has the guarantee of the Gaussian mechanism. In jobs of mpc3 the servers add the noise to the sum.
 
     Attributes
     ----------
     noise_multiplier : float
-        The standard deviation of the noise of the honest survivors, by the largest norm of an update; 0 finds
-        the least one that meets ``epsilon``. From 2^-6 to 2^10. By default ``0.0``.
+        The standard deviation of the noise that hides a party (of the honest survivors; of one component in
+        ``mpc3``), by the largest norm of an update; 0 finds the least one that meets ``epsilon``. From 2^-6
+        to 2^10. By default ``0.0``.
     epsilon : float
         The largest ε after all rounds of the job, where it ends; 0 sets no target. By default ``0.0``.
     delta : float
@@ -596,8 +598,9 @@ class Skellam(Privacy):
     Attributes
     ----------
     noise_multiplier : float
-        The standard deviation of the noise of the honest survivors, by the largest norm of an update; 0 finds
-        the least one that meets ``epsilon``. From 2^-6 to 2^10. By default ``0.0``.
+        The standard deviation of the noise that hides a party (of the honest survivors; of one component in
+        ``mpc3``), by the largest norm of an update; 0 finds the least one that meets ``epsilon``. From 2^-6
+        to 2^10. By default ``0.0``.
     epsilon : float
         The largest ε after all rounds of the job, where it ends; 0 sets no target. By default ``0.0``.
     delta : float

@@ -40,14 +40,15 @@ class PrivacyClaim(Shown):
     delta : float
         δ.
     noise_multiplier : float
-        The standard deviation of the noise of the honest survivors, by the largest norm of an update.
+        The standard deviation of the noise that hides a party, by the largest norm of an update. It is the
+        noise of the honest survivors, or in ``mpc3`` of the one component that a server does not know.
     clip : float
-        The norm that updates are clipped to.
+        The norm that updates are clipped to: by the parties, or by the servers of ``mpc3``.
     growth : float
         By what factor rounding can lift that norm: the noise counts it.
     honest : int
         Survivors whose noise the claim counts on: ``min_parties`` less the corrupt ones; 1 where a party can
-        rely on its own noise alone.
+        rely on its own noise alone; 0 in ``mpc3``, whose servers add the noise.
     releases : int
         Releases so far.
     allowed : int or None
@@ -55,14 +56,18 @@ class PrivacyClaim(Shown):
     target : float or None
         The largest ε of the job, where it says one.
     epsilon : float
-        The claim. For ``skellam`` it is a bound by Rényi divergences.
+        The claim; in ``mpc3`` against those who work with one of the servers. For ``skellam`` it is a bound
+        by Rényi divergences.
     epsilon_rdp : float
         A bound by Rényi divergences, for comparison with other accountants.
     epsilon_replace : float
         The claim for ``adjacency = "replace"``, whatever the job says.
     epsilon_alone : float or None
         ε against who sees the vector of a single party, as a coordinator of ``flashe`` with one of its
-        parties. ``None`` where the noise of one party hides nobody.
+        parties. ``None`` where the noise of one party hides nobody, and in ``mpc3``.
+    epsilon_outside : float or None
+        ε against those who work with no server of ``mpc3``: they see the noise of three components. ``None``
+        for other protocols.
     noise_deviation : float
         Standard deviation of the noise in a coordinate of the mean of the fewest survivors.
     width : int
@@ -83,6 +88,7 @@ class PrivacyClaim(Shown):
     epsilon_rdp: float
     epsilon_replace: float
     epsilon_alone: float | None
+    epsilon_outside: float | None
     noise_deviation: float
     width: int
 
@@ -96,11 +102,15 @@ class PrivacyClaim(Shown):
         return {**vars(self), "not_protected": list(NOT_PROTECTED)}
 
     def __str__(self) -> str:
-        alone = "none" if self.epsilon_alone is None else f"{self.epsilon_alone:.2f}"
         of = "" if self.target is None else f" of {self.target:g}"
+        if self.epsilon_outside is None:
+            alone = "none" if self.epsilon_alone is None else f"{self.epsilon_alone:.2f}"
+            others = f"honest {self.honest}, alone {alone}"
+        else:
+            others = f"outside the servers {self.epsilon_outside:.2f}"
         return (
             f"privacy: epsilon {self.epsilon:.2f}{of} at delta {self.delta:g} after "
-            f"{counted(self.releases, 'release')} ({self.adjacency}, honest {self.honest}, alone {alone})"
+            f"{counted(self.releases, 'release')} ({self.adjacency}, {others})"
         )
 
     def _shown(self) -> dict[str, object]:

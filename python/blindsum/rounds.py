@@ -115,7 +115,7 @@ class PrivacySpent:
     max_epsilon : float or None
         The most that ε may be: :attr:`Policy.max_epsilon`.
     honest : int
-        How many parties' noise a round of this job counts on.
+        How many parties' noise a round of this job counts on; 0 where the servers of ``mpc3`` add the noise.
     """
 
     unit: str
@@ -128,10 +128,9 @@ class PrivacySpent:
     def __str__(self) -> str:
         limit = "" if self.max_epsilon is None else f" of {self.max_epsilon:g}"
         after = counted(self.releases, "release")
-        return (
-            f"epsilon {self.epsilon:.4g}{limit} at delta {self.delta:g} after {after} of {self.unit} "
-            f"(honest {self.honest})"
-        )
+        whose = f"honest {self.honest}" if self.honest else "noise of the servers"
+        said = f"epsilon {self.epsilon:.4g}{limit} at delta {self.delta:g} after {after} of {self.unit}"
+        return f"{said} ({whose})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -156,7 +156,7 @@ def test_the_command_line_says_what_noise_guarantees(capsys: pytest.CaptureFixtu
     assert "privacy: epsilon 4.38 at delta 1e-05 after 1 release" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("protocol", ["plain", "pss-malicious", "mpc3"])
+@pytest.mark.parametrize("protocol", ["plain", "pss-malicious"])
 def test_protocols_without_noise_are_refused_with_the_reason(protocol: str) -> None:
     with pytest.raises(bs.SpecError, match="must be none with") as caught:
         job(protocol)

@@ -161,7 +161,7 @@ class Computing(Keyed):
 
     def gaussian(self) -> Gaussian:
         """The noise of the job."""
-        return Gaussian.of(self.round.job.noise * numbers.longest(self.round.job))
+        return numbers.gaussian(self.round.job)
 
     def add_noise(self) -> None:
         """To both components."""

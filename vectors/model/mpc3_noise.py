@@ -8,6 +8,7 @@ from math import ceil, log2
 
 from . import aes
 from .privacy_noise import number
+from .privacy_servers import ServerNoise
 
 DENOMINATOR = 1024
 BLOCK = 1024
@@ -30,6 +31,11 @@ class Gaussian:
         shift = max(ceil(log2(deviation / MAX_STEPS)), 0)
         steps = min(deviation / 2.0**shift, MAX_STEPS)
         return Gaussian(int(steps * steps * DENOMINATOR + 0.5), shift)
+
+    @staticmethod
+    def accounted(noise: ServerNoise) -> Gaussian:
+        """Noise that was sized for a guarantee."""
+        return Gaussian(noise.variance_units, noise.shift)
 
 
 def even(key: bytes, purpose: int, block: int, bits: int, count: int) -> list[int]:

@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 import struct
-from math import ceil, sqrt
+from math import ceil, floor, sqrt
 
 from .job import Job
+from .mpc3_noise import Gaussian
+from .privacy_servers import sized
+from .privacy_sizes import UNITS
 
 FRACTION = 28
 TAIL = 2
+WEIGHT_ABOVE = 11
+"""Units of 2^-FRACTION by which a weight of the clipped mean may be too large."""
 SHORTEST_ROOT = 2.0**-40
 """The norm that a root of zeros has."""
 
 
 def computes(job: Job) -> bool:
     """Whether servers do more than add."""
-    return job.rule not in ("fedavg", "weighted") or job.noise > 0
+    return job.rule not in ("fedavg", "weighted") or has_noise(job)
+
+
+def has_noise(job: Job) -> bool:
+    """Whether servers add noise."""
+    return job.noise > 0 or job.privacy != "none"
+
+
+def gaussian(job: Job) -> Gaussian:
+    """The noise of each component of a mean."""
+    if job.privacy == "none":
+        return Gaussian.of(job.noise * longest(job))
+    noise = sized(job.dim, moved(job), ceil(job.noise_multiplier * UNITS), job.adjacency)
+    assert not isinstance(noise, str)
+    return Gaussian.accounted(noise)
+
+
+def moved(job: Job) -> int:
+    """S: how far a party moves what is shown, where parties round doubles."""
+    of_party = longest(job) + 1 + (top(job) * (job.dim + 2**17) >> 56)
+    if job.rule == "fedavg":
+        return of_party
+    clip = max(floor(job.norm / job.clip * top(job) + 0.5), 1) if job.norm else longest(job)
+    return (clip << FRACTION) + WEIGHT_ABOVE * of_party
 
 
 def sorts(job: Job) -> bool:

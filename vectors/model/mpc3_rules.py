@@ -190,7 +190,7 @@ def keys_of(play: Play) -> dict[str, Any]:
 
 def noise_of(play: Play) -> list[dict[str, list[int]]]:
     """By component, the first numbers of its noise, and those from number 1024 on, of the second block."""
-    if play.job.noise == 0:
+    if not numbers.has_noise(play.job):
         return []
     keys = [server.noise_keys[server.number] for server in play.servers]
     gaussian = play.servers[0].gaussian()
@@ -218,6 +218,7 @@ def transcript(play: Play) -> dict[str, Any]:
         "uploads": {str(1 + i): framed(play.context, 0, given) for i, given in enumerate(of_others)},
         "longest": numbers.longest(play.job),
         "exponent": numbers.exponent(play.job),
+        "moved": numbers.moved(play.job) if play.job.privacy != "none" else 0,
         "told": play.framed_at(0, b""),
         "letters": [
             [
@@ -247,6 +248,8 @@ def job(name: str, rule: str, **changes: Any) -> Job:
 def plays() -> list[Play]:
     """All rounds."""
     both, calm = ("ed25519", "p256"), "semi-honest"
+    hidden = {"privacy": "discrete-gaussian", "delta": 1e-5, "noise_multiplier": 2.5}
+    steps = job("privacy-calm", "fedavg", dim=3, bits=22, adversary=calm, **hidden)
     wide = job("noise-calm", "fedavg", noise=40.0, dim=6, bits=30, adversary=calm)
     return [
         Play(Plan(job("trust", "fltrust", root="party-2", parties=6), both, missing={4: (1,)})),
@@ -264,6 +267,8 @@ def plays() -> list[Play]:
         ),
         Play(Plan(job("noise", "fedavg", noise=0.25, dim=4), both)),
         Play(Plan(wide, missing={0: (2,)})),
+        Play(Plan(job("privacy", "fedavg", dim=4, **hidden), both)),
+        Play(Plan(steps, missing={1: (0,)})),
         Play(
             Plan(
                 job("median", "median", clipping="tensor", dim=3, rounding="nearest"), missing={1: (0, 1, 2)}

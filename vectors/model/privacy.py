@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cache
 from hashlib import sha256
 
+from . import privacy_servers
 from .privacy_noise import cuts, number
 from .privacy_sizes import UNITS, grid, sizes
 from .privacy_words import rounds
@@ -332,6 +333,7 @@ def vectors() -> dict[str, object]:
         context.prec = DIGITS
         return {
             "sizes": grid(),
+            "servers": privacy_servers.grid(),
             "tables": tables(),
             "draws": draws(),
             "gaussian": gaussian_figures(),

@@ -68,7 +68,7 @@ pub use levels::Rounding;
 pub use metric_range::MetricRange;
 pub use metric_words::MAX_METRICS;
 pub use metrics::{MetricLevels, MetricNote, MetricSum, VoidMetric};
-pub use noise::NoiseShare;
+pub use noise::{NoiseShare, measured_by_norm};
 pub use noised::Seeds;
 pub use norm::SquaredNorm;
 pub use reach::Reach;

@@ -45,31 +45,7 @@ impl NoiseShare {
         kind: EncodingKind,
         (parties, dim, max_weight): (usize, usize, u32),
     ) -> Result<(Kind, u32), EncodeError> {
-        let refused = |rule: &str| Err(EncodeError::spec("privacy", rule));
-        let EncodingKind::Quantised {
-            bits,
-            clip,
-            rounding,
-        } = kind
-        else {
-            return refused("needs the encoding quantised: noise is of its steps");
-        };
-        // guard: noise-is-measured-by-the-norm
-        match clip {
-            ClipSpec::L2(_) => {}
-            ClipSpec::Tensor(_) => {
-                return refused(
-                    "clipping must be \"l2\": noise is measured by the norm of a whole update",
-                );
-            }
-            ClipSpec::Sent { .. } => return refused("max_norm must be 0: what is sent has noise"),
-        }
-        // guard: vectors-with-noise-have-no-weight
-        if max_weight != 1 {
-            return refused(&format!(
-                "max_weight = {max_weight} must be 1: weights tell how much data a party has"
-            ));
-        }
+        let (bits, rounding) = measured_by_norm(kind, max_weight)?;
         let sizes = SizesSpec {
             parties,
             dim,
@@ -100,4 +76,44 @@ impl NoiseShare {
         };
         Ok((Kind::Noised { rounding, sizes }, width))
     }
+}
+
+/// Bits and rounding of an encoding whose vectors may have noise that is measured by their norm.
+///
+/// # Errors
+/// [`EncodeError::Spec`] names `privacy`, with the rule that the encoding or the largest weight breaks.
+pub fn measured_by_norm(
+    kind: EncodingKind,
+    max_weight: u32,
+) -> Result<(u32, Rounding), EncodeError> {
+    let refused = |rule: &str| Err(EncodeError::spec("privacy", rule));
+    let EncodingKind::Quantised {
+        bits,
+        clip,
+        rounding,
+    } = kind
+    else {
+        return refused("needs the encoding quantised: noise is of its steps");
+    };
+    // guard: noise-is-measured-by-the-norm
+    match clip {
+        ClipSpec::L2(_) => {}
+        ClipSpec::Tensor(_) => {
+            return refused(
+                "clipping must be \"l2\": noise is measured by the norm of a whole update",
+            );
+        }
+        ClipSpec::Sent { .. } => {
+            return refused(
+                "max_norm must be 0: noise is measured by the norm that clip bounds with clipping = \"l2\"",
+            );
+        }
+    }
+    // guard: vectors-with-noise-have-no-weight
+    if max_weight != 1 {
+        return refused(&format!(
+            "max_weight = {max_weight} must be 1: weights tell how much data a party has"
+        ));
+    }
+    Ok((bits, rounding))
 }

@@ -22,7 +22,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blindsum_protocol::{
-    Job, JobSpec, ModelUpdate, NotOpened, PartySet, ProtocolChoice, ReleaseGuard, Round, RuleName,
+    Job, JobSpec, ModelUpdate, NotOpened, PartySet, PrivacyName, ProtocolChoice, ReleaseGuard,
+    Round, RuleName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -114,8 +115,10 @@ impl Rule {
         let repetitions_tell = match &spec.protocol {
             ProtocolChoice::Mpc3(options) => {
                 let adds = matches!(options.rule, RuleName::FedAvg | RuleName::Weighted);
+                let has_noise =
+                    options.noise > 0.0 || spec.privacy.name() != PrivacyName::NoPrivacy;
                 // guard: repetitions-of-what-is-no-mean-are-counted
-                !adds || options.noise > 0.0
+                !adds || has_noise
             }
             _ => true,
         };

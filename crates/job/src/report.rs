@@ -141,10 +141,14 @@ pub struct PrivacyStatus {
     /// Rounds of which parties speak and that the store lacks; ε does not count them.
     #[serde(default)]
     pub lacking: u64,
-    /// ε after these, not below.
+    /// ε after these, not below; the largest number where no finite one is true.
     pub epsilon: f64,
-    /// ε against who sees the vector of a single party; the largest number where the noise of one party hides nobody.
-    pub epsilon_alone: f64,
+    /// ε against who sees the vector of a single party. None where the noise of one party hides nobody, and where the servers
+    /// add the noise.
+    pub epsilon_alone: Option<f64>,
+    /// ε against who works with none of the servers that add the noise. None where the parties add it.
+    #[serde(default)]
+    pub epsilon_outside: Option<f64>,
     /// δ.
     pub delta: f64,
     /// The largest ε that the job may come to, where it says one.
@@ -160,7 +164,8 @@ impl PrivacyStatus {
             releases,
             lacking,
             epsilon: privacy.epsilon(releases).unwrap_or(f64::MAX),
-            epsilon_alone: privacy.epsilon_with(1, releases).unwrap_or(f64::MAX),
+            epsilon_alone: privacy.epsilon_alone(releases).unwrap_or_default(),
+            epsilon_outside: privacy.epsilon_outside(releases).unwrap_or_default(),
             delta: privacy.delta(),
             target: privacy.target(),
         })

@@ -16,7 +16,7 @@ use blindsum_crypto::Zeroizing;
 use blindsum_crypto::kex::SharedSecret;
 use blindsum_crypto::mask::{MaskKey, MaskSeed, Sign};
 use blindsum_privacy::noise::MAX_DENOMINATOR;
-use blindsum_privacy::{PrivacyError, Sampler, Variance};
+use blindsum_privacy::{PrivacyError, Sampler, ServerNoise, Variance};
 
 use crate::double::ceil_log2;
 use crate::ring::words;
@@ -79,6 +79,14 @@ impl Gaussian {
             shift,
             ..Self::new(numerator, DENOMINATOR)?
         })
+    }
+
+    /// Noise whose steps and variance were chosen such that it has a known guarantee.
+    pub fn accounted(noise: &ServerNoise) -> Self {
+        Self {
+            variance: noise.variance(),
+            shift: noise.shift(),
+        }
     }
 }
 

@@ -75,6 +75,35 @@ pub enum PrivacyError {
         /// The formula of v.
         needed: &'static str,
     },
+    /// Steps that are too coarse for the noise of servers.
+    #[error(
+        "z^2 T + 8 = v = {variance:.1} >= 16 must hold for the noise of a component: steps are too coarse; use more bits, \
+         or a larger noise_multiplier"
+    )]
+    CoarseSteps {
+        /// v.
+        variance: f64,
+    },
+    /// Noise of servers in so many coordinates, and so wide, that its steps move the sum too far.
+    #[error(
+        "noise of servers in dim = {dim} coordinates is drawn in steps that lift the norm by more than a tenth: \
+         noise_multiplier * sqrt(dim) < 2^15 is enough; use fewer rounds, a larger epsilon or a smaller noise_multiplier"
+    )]
+    StepsGrow {
+        /// D.
+        dim: usize,
+    },
+    /// A δ that is too small for what may fail in so many releases.
+    #[error(
+        "delta = {delta:e} is too small for {releases} releases: releases * 2^-44 < delta must hold, as in one of 2^44 \
+         rounds a vector that is short enough may be taken for one that is too long"
+    )]
+    Failures {
+        /// δ.
+        delta: f64,
+        /// Releases.
+        releases: u64,
+    },
     /// Noise that is too wide for the sampler.
     #[error("variance of a share v = {variance:e} <= 2^40 must hold: use fewer bits")]
     LargeVariance {
@@ -117,12 +146,13 @@ impl PrivacyError {
     pub fn field(&self) -> &'static str {
         match self {
             Self::Range { name, .. } | Self::Real { name, .. } => name,
-            Self::Honest { .. } | Self::Hides { .. } => "privacy",
+            Self::Honest { .. } | Self::Hides { .. } | Self::StepsGrow { .. } => "privacy",
             Self::Target { .. } => "epsilon",
-            Self::Draws { .. } => "delta",
+            Self::Draws { .. } | Self::Failures { .. } => "delta",
             Self::Growth { .. }
             | Self::Norm { .. }
             | Self::SmallVariance { .. }
+            | Self::CoarseSteps { .. }
             | Self::LargeVariance { .. }
             | Self::SkellamVariance { .. } => "bits",
         }

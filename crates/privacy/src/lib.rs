@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`noise`] | numbers of a discrete Gaussian distribution or of Skellam's, in constant time and exact to 2^-116 |
 //! | [`SizesSpec`], [`Sizes`] | how much noise a share has, and how wide the words of a sum are |
+//! | [`ServerNoiseSpec`], [`ServerNoise`] | the same of noise that servers add to a sum |
 //! | [`accounting`] | ε for δ of many releases |
 
 #![deny(unsafe_code)]
@@ -14,6 +15,7 @@
 pub mod accounting;
 mod error;
 pub mod noise;
+mod servers;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -21,4 +23,5 @@ mod tests;
 pub use accounting::{RenyiCurve, Spent, SquaredMu, least_multiplier};
 pub use error::PrivacyError;
 pub use noise::{Mechanism, Sampler, Variance};
+pub use servers::{COMPONENTS, ServerNoise, ServerNoiseSpec};
 pub use sizes::{Adjacency, Multiplier, Rounding, Sizes, SizesSpec};

@@ -25,7 +25,7 @@ pub enum Adjacency {
 
 impl Adjacency {
     /// The factor k of the sensitivity.
-    fn factor(self) -> u128 {
+    pub(crate) fn factor(self) -> u128 {
         match self {
             Self::ZeroOut => 1,
             Self::Replace => 2,
@@ -132,16 +132,45 @@ pub struct Sizes {
 }
 
 /// ⌊√n⌋ + 1 ≥ √n.
-fn root(n: u128) -> u128 {
+pub(crate) fn root(n: u128) -> u128 {
     n.isqrt() + 1
 }
 
+/// 1024·v for the least v with z²T = shares · v − step. T is below 2^64.
+pub(crate) fn variance_units(
+    multiplier: Multiplier,
+    squared_norm: u128,
+    step: u64,
+    shares: u128,
+) -> u128 {
+    let squared_multiplier = u128::from(multiplier.units()).pow(2);
+    // Below 2^(2·26 + 64 + 10), and 2^45 more.
+    let of_all = (squared_multiplier * squared_norm + (u128::from(step) << SQUARED_UNITS_BITS))
+        * u128::from(VARIANCE_UNITS);
+    of_all.div_ceil(shares << SQUARED_UNITS_BITS)
+}
+
+/// 2^64 times T / hidden, rounded up, where `hidden` is a variance in 2^-10 that is counted; none if it is 0 or the number too
+/// large. T is below 2^64.
+pub(crate) fn squared_mu(squared_norm: u128, hidden: u128) -> Option<u128> {
+    let numerator = U256::from_u128(squared_norm * u128::from(VARIANCE_UNITS)).shl_vartime(64);
+    let (whole, rest) =
+        numerator.div_rem_vartime(&NonZero::new(U256::from_u128(hidden)).into_option()?);
+    let words = whole.to_words();
+    let up = u128::from(rest != U256::ZERO);
+    let value = u128::from(words[1]) << 64 | u128::from(words[0]);
+    if words[2..] != [0, 0] {
+        return None;
+    }
+    value.checked_add(up)
+}
+
 /// Units of a variance.
-const VARIANCE_UNITS: u64 = 1 << 10;
+pub(crate) const VARIANCE_UNITS: u64 = 1 << 10;
 /// 2^40.
 const MAX_VARIANCE_UNITS: u64 = VARIANCE_UNITS << 40;
 /// Variance of the honest noise that the proof does not count: it makes whole numbers of continuous noise.
-const STEP: u64 = 8;
+pub(crate) const STEP: u64 = 8;
 /// 2^16 squared: units of a squared multiplier.
 const SQUARED_UNITS_BITS: u32 = 32;
 
@@ -235,17 +264,13 @@ impl SizesSpec {
     fn variance(self, squared_norm: u64) -> Result<u64, PrivacyError> {
         // guard: replacing-a-vector-moves-the-sum-twice-as-far
         let sensitivity = self.adjacency.squared_factor() * u128::from(squared_norm);
-        let squared_multiplier = u128::from(self.multiplier.units()).pow(2);
         let (least, step) = match self.mechanism {
             Mechanism::DiscreteGaussian => (16, STEP),
             Mechanism::Skellam => (1, 0),
         };
         // guard: honest-noise-alone-is-enough
         let honest = self.honest as u128;
-        // Below 2^(2·26 + 2 + 62 + 10), and 2^45 more.
-        let of_all = (squared_multiplier * sensitivity + (u128::from(step) << SQUARED_UNITS_BITS))
-            * u128::from(VARIANCE_UNITS);
-        let units = of_all.div_ceil(honest << SQUARED_UNITS_BITS);
+        let units = variance_units(self.multiplier, sensitivity, step, honest);
         let variance = units as f64 / VARIANCE_UNITS as f64;
         let (mechanism, honest) = (self.mechanism, self.honest);
         // guard: shares-of-noise-have-fine-steps
@@ -340,16 +365,7 @@ impl Sizes {
         // guard: eight-of-the-variance-is-not-counted
         let hidden = shares.checked_sub(u128::from(STEP * VARIANCE_UNITS))?;
         let sensitivity = self.spec.adjacency.squared_factor() * u128::from(self.squared_norm);
-        let numerator = U256::from_u128(sensitivity * u128::from(VARIANCE_UNITS)).shl_vartime(64);
-        let (whole, rest) =
-            numerator.div_rem_vartime(&NonZero::new(U256::from_u128(hidden)).into_option()?);
-        let words = whole.to_words();
-        let up = u128::from(rest != U256::ZERO);
-        let value = u128::from(words[1]) << 64 | u128::from(words[0]);
-        if words[2..] != [0, 0] {
-            return None;
-        }
-        value.checked_add(up)
+        squared_mu(sensitivity, hidden)
     }
 
     /// k²T, and the variance of all noise in 2^-10, for Skellam.

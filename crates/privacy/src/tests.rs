@@ -10,11 +10,11 @@ use crate::*;
 
 #[path = "../../../vectors/support.rs"]
 #[allow(dead_code)]
-mod support;
+pub(crate) mod support;
 
 use support::{Hex, load};
 
-const FILE: &str = include_str!("../../../vectors/privacy.json");
+pub(crate) const FILE: &str = include_str!("../../../vectors/privacy.json");
 
 fn mechanism(name: &str) -> Mechanism {
     match name {
@@ -24,7 +24,7 @@ fn mechanism(name: &str) -> Mechanism {
     }
 }
 
-fn adjacency(name: &str) -> Adjacency {
+pub(crate) fn adjacency(name: &str) -> Adjacency {
     match name {
         "zero-out" => Adjacency::ZeroOut,
         "replace" => Adjacency::Replace,

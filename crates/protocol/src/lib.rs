@@ -73,7 +73,6 @@ pub use crate::core::spec::{
 };
 pub use crate::core::vault::{Kept, KeyName, MemoryVault, Vault};
 pub use blindsum_mpc::ServerIndex;
-pub use blindsum_privacy::accounting::check_draws;
 pub use blindsum_privacy::{Adjacency, PrivacyError, Spent, SquaredMu};
 pub use kit::wire::Message;
 pub use machine::{Answer, Client, Closed, Follower, Outcome, Outgoing, Receipt, Server, Waiting};

@@ -76,34 +76,29 @@ impl CheckedJob {
 
 /// What the noise of a job guarantees after so many releases.
 fn claim(job: &Job, privacy: &Privacy, releases: u64) -> Result<Value, PrivacyError> {
-    let sizes = privacy.sizes();
-    let spec = sizes.spec();
-    // Where the noise of one party hides nobody no finite number is true.
-    let alone = match privacy.epsilon_with(1, releases) {
-        Ok(epsilon) => Some(epsilon),
-        Err(PrivacyError::Hides { .. }) => None,
-        Err(other) => return Err(other),
-    };
+    let (spec, survivors) = (job.spec(), job.min_parties());
+    let of_parties = || job.encoding().noise_deviation(survivors);
     Ok(json!({
-        "mechanism": job.spec().privacy.name().as_str(),
-        "adjacency": match spec.adjacency {
+        "mechanism": spec.privacy.name().as_str(),
+        "adjacency": match privacy.adjacency() {
             Adjacency::ZeroOut => "zero-out",
             Adjacency::Replace => "replace",
         },
         "delta": privacy.delta(),
-        "noise_multiplier": spec.multiplier.value(),
-        "clip": job.spec().encoding.clip(),
-        "growth": sizes.growth(),
-        "honest": privacy.honest(),
+        "noise_multiplier": privacy.multiplier().value(),
+        "clip": privacy.clip().or(spec.encoding.clip()),
+        "growth": privacy.growth(),
+        "honest": privacy.honest().unwrap_or(0),
         "releases": releases,
         "allowed": privacy.releases(),
         "target": privacy.target(),
         "epsilon": privacy.epsilon(releases)?,
         "epsilon_rdp": privacy.epsilon_by_renyi(releases)?,
         "epsilon_replace": privacy.epsilon_of_replacing(releases)?,
-        "epsilon_alone": alone,
-        "noise_deviation": job.encoding().noise_deviation(job.min_parties()),
-        "width": sizes.width(),
+        "epsilon_alone": privacy.epsilon_alone(releases)?,
+        "epsilon_outside": privacy.epsilon_outside(releases)?,
+        "noise_deviation": privacy.noise_deviation(survivors).unwrap_or_else(of_parties),
+        "width": privacy.sizes().map_or(u64::BITS, |sizes| sizes.width()),
     }))
 }
 

@@ -210,8 +210,9 @@ def _game(parties: int, multiplier: float, attacker: str, scores: Floats, claim:
     gaussian = expected = epsilon = None
     if claim is not None:
         gaussian = gaussian_area(1 / claim.noise_multiplier)
-        # Everybody's noise is in the sum; the claim counts on that of the honest ones alone.
-        expected = gaussian_area(math.sqrt(claim.honest / parties) / claim.noise_multiplier)
+        # All noise is in the sum. The claim counts on that of the honest ones, or of one of three components.
+        counted = claim.honest / parties if claim.honest else 1 / 3
+        expected = gaussian_area(math.sqrt(counted) / claim.noise_multiplier)
         epsilon = claim.epsilon
     rates = tuple(_rates(absent, present, claim))
     return Game(

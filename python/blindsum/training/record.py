@@ -31,7 +31,10 @@ LAST_ROUNDS = 10
 def bound_of(spec: JobSpec) -> float | None:
     """What encoding may change in the mean of a round; ``None`` where servers compute more than a mean."""
     protocol = spec.protocol
-    is_mean = not isinstance(protocol, Mpc3) or (protocol.rule == "fedavg" and protocol.noise == 0)
+    has_noise = spec.privacy.name != "none"
+    is_mean = not isinstance(protocol, Mpc3) or (
+        protocol.rule == "fedavg" and protocol.noise == 0 and not has_noise
+    )
     return spec.max_error if is_mean else None
 
 

@@ -183,7 +183,7 @@ fn case_39_encodings_that_cannot_have_noise_are_refused_with_the_rule() {
             ClipSpec::Sent { clip, max_norm },
             rounding
         ))),
-        "privacy: max_norm must be 0: what is sent has noise"
+        "privacy: max_norm must be 0: noise is measured by the norm that clip bounds with clipping = \"l2\""
     );
     let quantised_only = "privacy: needs the encoding quantised: noise is of its steps";
     assert_eq!(

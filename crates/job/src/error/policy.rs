@@ -204,6 +204,15 @@ pub enum PolicyError {
         /// Numbers of noise in a round.
         draws: f64,
     },
+    /// δ is too small for the gate of the job's servers.
+    #[error(
+        "policy max_delta: {max_delta:e} is below 2^-24 = 6e-8, and the servers of this job may say in one of 2^44 rounds \
+         that an update is too long which is not; raise max_delta"
+    )]
+    GateTells {
+        /// The policy's.
+        max_delta: f64,
+    },
     /// One round of the job costs more than the policy allows altogether.
     #[error(
         "policy max_epsilon: one round of the job has epsilon {epsilon:.4} at delta {delta:e}, this party allows {allowed} \
@@ -309,7 +318,7 @@ impl PolicyError {
             Self::JobHash { .. } => "job_hash",
             Self::NoNoise { rule } => rule,
             Self::NoiseHidesNobody { .. } => "min_corrupt",
-            Self::TooManyDraws { .. } => "max_delta",
+            Self::TooManyDraws { .. } | Self::GateTells { .. } => "max_delta",
             Self::OneRelease { .. } | Self::Budget { .. } => "max_epsilon",
             Self::CohortTooSmall { .. } | Self::JobTooSmall { .. } => "min_cohort",
             Self::Differencing { .. } => "min_cohort_change",
@@ -395,6 +404,7 @@ mod tests {
                 max_delta: 1e-30,
                 draws: 1e9,
             },
+            PolicyError::GateTells { max_delta: 1e-9 },
             PolicyError::OneRelease {
                 epsilon: 4.4,
                 allowed: 1.0,

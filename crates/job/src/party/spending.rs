@@ -38,7 +38,7 @@ pub struct PrivacySpent {
     pub delta: f64,
     /// The most that ε may be, by the policy.
     pub max_epsilon: Option<f64>,
-    /// How many parties' noise a round of this job counts on.
+    /// How many parties' noise a round of this job counts on; 0 where the servers add the noise.
     pub honest: usize,
 }
 
@@ -55,9 +55,13 @@ impl fmt::Display for PrivacySpent {
             honest,
             ..
         } = self;
+        let whose = match honest {
+            0 => "noise of the servers".into(),
+            honest => format!("honest {honest}"),
+        };
         write!(
             f,
-            " at delta {delta:e} after {releases} releases of {unit} (honest {honest})"
+            " at delta {delta:e} after {releases} releases of {unit} ({whose})"
         )
     }
 }

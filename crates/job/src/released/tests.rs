@@ -228,16 +228,19 @@ fn case_67_a_model_with_as_many_releases_as_there_is_room_for_has_no_other() {
 /// does not.
 #[test]
 fn case_67_no_result_is_repeated_without_end() {
-    for (rule, noise, repeats) in [
-        (RuleName::Median, 0.0, MAX_RELEASES),
-        (RuleName::FedAvg, 1.0, MAX_RELEASES),
-        (RuleName::FedAvg, 0.0, 99),
-        (RuleName::Weighted, 0.0, 99),
+    let (none, some) = (PrivacyName::NoPrivacy, PrivacyName::DiscreteGaussian);
+    for (rule, noise, privacy, repeats) in [
+        (RuleName::Median, 0.0, none, MAX_RELEASES),
+        (RuleName::FedAvg, 1.0, none, MAX_RELEASES),
+        (RuleName::FedAvg, 0.0, some, MAX_RELEASES),
+        (RuleName::FedAvg, 0.0, none, 99),
+        (RuleName::Weighted, 0.0, none, 99),
     ] {
         let mut spec = job(ModelUpdate::Add, ResultName::Both).spec().clone();
         if let ProtocolChoice::Mpc3(options) = &mut spec.protocol {
             (options.rule, options.noise) = (rule, noise);
         }
+        spec.privacy = privacy.into();
         let known =
             |count: u64| -> Vec<Release> { (0..count).map(|it| release(it, 0..10)).collect() };
         let of = Rule::of(&spec);

@@ -1,9 +1,14 @@
 //! Jobs with noise: releases are counted, also those of rounds without a result, and a job ends when its target is used up.
 
-use blindsum_job::report::{JobState, PrivacyStatus};
+use blindsum_job::report::{JobState, PrivacyStatus, RoundState};
 use blindsum_job::store::MemoryStore;
-use blindsum_protocol::{Adversary, Clipping, DiscreteGaussian, JobSpec, ProtocolName, Quantised};
+use blindsum_protocol::{
+    Adversary, Clipping, DiscreteGaussian, JobSpec, ModelUpdate, Mpc3, ProtocolName, Quantised,
+    RuleName, ServerIndex,
+};
 
+use crate::ensemble::Ensemble;
+use crate::hosts::mpc3;
 use crate::scene::Scene;
 
 /// Two rounds of three parties, with room for half as many more.
@@ -124,4 +129,75 @@ fn rounds_that_ask_for_no_update_do_not_count() {
     }
     assert_eq!(scene.state(), JobState::Failed);
     assert_eq!(privacy(&scene).releases, 0);
+}
+
+/// How many things may happen until something does.
+const STEPS: usize = 20_000;
+
+/// Two rounds of five parties, whose three servers add noise; with room for half as many more.
+fn of_servers(rule: RuleName) -> JobSpec {
+    let options = Mpc3 {
+        rule,
+        ..Mpc3::default()
+    };
+    JobSpec {
+        protocol: options.into(),
+        model_update: ModelUpdate::Add,
+        encoding: spec().encoding,
+        privacy: spec().privacy,
+        ..mpc3(Adversary::SemiHonest, 5, 2)
+    }
+}
+
+/// Abuse case 39: a server ends rounds once it has sent its part of a result, and so has the result of the others. Each of
+/// these rounds counts, also after the coordinator has started again, and the job ends when its target is used up.
+#[test]
+fn case_39_rounds_of_servers_count_once_noise_was_made() {
+    for (rule, last) in [(RuleName::FedAvg, 3), (RuleName::Clipped, 4)] {
+        let mut job = Ensemble::new(of_servers(rule), 1);
+        let host = job.hosts.len() - 1;
+        let [_, second, third] = ServerIndex::ALL;
+        for round in 1..3 {
+            let said = |job: &Ensemble| job.lines.letters.get(&(third, second, round)).copied();
+            let mut steps = 0..STEPS;
+            // The letter of the agreement, its signature; and the first one of the computation, or all of it.
+            while said(&job).unwrap_or(0) < last && steps.next().is_some() {
+                job.advance();
+            }
+            assert!(said(&job).unwrap_or(0) >= last, "{:?}", job.status());
+            job.kill(host);
+            let is_over = |job: &Ensemble| {
+                let reports = job.reports();
+                let of_round = reports.iter().find(|report| report.number == round);
+                of_round.is_some_and(|report| report.state == RoundState::Aborted)
+            };
+            while !is_over(&job) && steps.next().is_some() {
+                job.advance();
+            }
+            let privacy = job.status().privacy.unwrap();
+            assert_eq!(privacy.releases, round, "{rule}");
+        }
+        job.restart_server();
+        assert_eq!(job.status().privacy.unwrap().releases, 2);
+        job.play();
+        let status = job.status();
+        assert_eq!((status.state, status.rounds_done), (JobState::Done, 1));
+        assert!(
+            status
+                .reason
+                .starts_with("privacy: the target is used up: epsilon "),
+            "{}",
+            status.reason
+        );
+        let after = status.privacy.unwrap();
+        let checked = of_servers(rule).validate().unwrap();
+        let claim = checked.privacy().unwrap();
+        assert_eq!(
+            (after.releases, after.epsilon),
+            (3, claim.epsilon(3).unwrap())
+        );
+        assert_eq!(after.epsilon_alone, None);
+        assert_eq!(after.epsilon_outside, claim.epsilon_outside(3).unwrap());
+        assert!(after.epsilon_outside.unwrap() < after.epsilon);
+    }
 }

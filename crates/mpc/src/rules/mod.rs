@@ -14,6 +14,7 @@ mod sorting;
 
 pub use clear::Clear;
 pub use fltrust::Trusted;
+pub use norm::clipped_norm;
 pub use rule::Rule;
 
 use crate::{Bits, FRACTION, Gate, Mpc, MpcError, Ring, Shares, Vectors};

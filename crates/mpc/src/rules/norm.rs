@@ -1,4 +1,16 @@
 //! The sum of vectors that are shortened to a given norm where they are longer.
+//!
+//! How far a vector can move the sum is known exactly, however truncations round, with u = 2^-28 ([`clipped_norm`]):
+//!
+//! * Let s = 1/√m be the inverse root that is asked for, m = N / 4^i, and g = m·y + d at each step of Goldschmidt's. A
+//!   truncation is less than u off, so at first |d| < 2u, and each step adds less than (1 + m)u and 2 % of it.
+//! * A step makes s·f(a) − y(d·y/2 + θu) + θ'u of y = s·a, with |θ|, |θ'| < 1 and f(a) = a(3 − a²)/2. As f(a) ≤ 1 for all a ≥ 0,
+//!   the last y is at most s + y(|d|·y/2 + u) + u < s + 5u, wherever the straight line began.
+//! * So the weight of a vector that is too long is below clip/‖x‖ + (5·clip/2^i + 1)u < clip/‖x‖ + 11u, because clip < ‖x‖ <
+//!   2^(i+1). That of a vector that is short enough is 1.
+//! * Which way a truncation rounds follows from its value and from the number that is opened, which is drawn evenly whatever
+//!   the value is. With all opened numbers fixed each weight is a function of its own vector. So a vector that becomes 0 moves
+//!   the sum by its own weighted norm, and nothing else.
 
 use std::sync::Arc;
 
@@ -11,6 +23,16 @@ pub(super) fn check(clip: u64, bounds: Bounds, count: usize) -> Result<(), MpcEr
     let good = clip > 0 && clip < 1 << bounds.exponent;
     within("clip", clip as usize, good, "1 <= clip < 2^I")?;
     room(clip.ilog2() + 1 + FRACTION, count)
+}
+
+/// Units by which a weight is above clip / ‖x‖ at most.
+const WEIGHT_ABOVE: u64 = 11;
+
+/// No vector with a norm up to `longest` moves the sum of [`Mpc::clipped_mean`] by a larger norm, before its last bits are
+/// hidden: in units of 2^-[`FRACTION`]. `clip` and `longest` are below 2^34.
+pub fn clipped_norm(clip: u64, longest: u64) -> u64 {
+    // guard: weights-are-rounded-up-at-most-so-far
+    (clip << FRACTION) + WEIGHT_ABOVE * longest
 }
 
 impl<R: Ring> Mpc<R> {

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod circuits;
+mod clipping;
 mod coin;
 mod direction;
 mod fixed_point;

@@ -2,6 +2,7 @@
 
 use blindsum_crypto::kex::{KeyPair, Suite};
 use blindsum_crypto::secret::Secret;
+use blindsum_privacy::{Adjacency, Multiplier, ServerNoiseSpec};
 
 use super::*;
 use crate::line::Line;
@@ -256,4 +257,40 @@ fn case_39_low_bits_are_drawn_evenly() {
     }
     let none = keys(ServerIndex::ALL[0], 2, 3).draw::<u64>(None, 0, 3);
     assert_eq!(none, Shares::zeros(3));
+}
+
+/// Abuse case 39: of the noise that is sized for a guarantee, one server lacks one component, and that alone has the variance of
+/// the claim, by a one-sided chi-square test; the sum has three times as much.
+#[test]
+fn case_39_what_one_server_lacks_is_the_noise_of_the_claim() {
+    const COUNT: usize = 60_000;
+    for (sensitivity, shift) in [(65_601, 0), (1 << 44, 25)] {
+        let spec = ServerNoiseSpec {
+            dim: COUNT,
+            sensitivity,
+            adjacency: Adjacency::ZeroOut,
+            multiplier: Multiplier::at_least(1.25).unwrap(),
+        };
+        let sized = spec.validate().unwrap();
+        let gaussian = Gaussian::accounted(&sized);
+        assert_eq!(gaussian.shift, shift);
+        let shares = drawn(&gaussian, COUNT);
+        let sum = opened_signed(&shares);
+        let claim = (1.25 * sensitivity as f64).powi(2);
+        let slack = (2.0 / COUNT as f64).sqrt();
+        assert!(variance(&sum) / (3.0 * claim) > 1.0 - 3.7 * slack);
+        for server in &shares {
+            let [own, next] = server.components().map(signed);
+            let known = own.iter().zip(&next).map(|(own, next)| own + next);
+            let lacking: Vec<i64> = sum
+                .iter()
+                .zip(known)
+                .map(|(sum, known)| sum - known)
+                .collect();
+            let ratio = variance(&lacking) / claim;
+            // 3.7 deviations have a chance of 10^-4; steps take a little more.
+            assert!(ratio > 1.0 - 3.7 * slack, "{sensitivity}: {ratio}");
+            assert!(ratio < 1.01 + 5.0 * slack, "{sensitivity}: {ratio}");
+        }
+    }
 }

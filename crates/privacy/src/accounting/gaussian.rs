@@ -1,7 +1,7 @@
 //! Exact accounting of Gaussian mechanisms: many releases are one of μ² = Σ 1/z².
 
 use super::normal::{density, mills, upper_tail};
-use crate::{Adjacency, Multiplier, PrivacyError, Sizes};
+use crate::{Adjacency, Multiplier, PrivacyError, ServerNoise, Sizes};
 
 /// Relative error of the parts of δ: their own 2^-45, and that of rounding ε/μ.
 const SLACK: f64 = 1.0 / (1_u64 << 42) as f64;
@@ -27,6 +27,17 @@ impl SquaredMu {
     /// [`PrivacyError::Hides`] if that noise hides nobody.
     pub fn of_sizes(sizes: &Sizes, honest: usize) -> Result<Self, PrivacyError> {
         let squared = sizes.squared_mu(honest);
+        squared.map(Self).ok_or(PrivacyError::Hides { honest })
+    }
+
+    /// One release of a job whose servers add noise, for who does not know that of `components` components: T / (components ·
+    /// v − 8).
+    ///
+    /// # Errors
+    /// [`PrivacyError::Hides`] if that noise hides nobody.
+    pub fn of_servers(noise: &ServerNoise, components: usize) -> Result<Self, PrivacyError> {
+        let squared = noise.squared_mu(components);
+        let honest = components;
         squared.map(Self).ok_or(PrivacyError::Hides { honest })
     }
 

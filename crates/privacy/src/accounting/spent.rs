@@ -2,7 +2,7 @@
 
 use super::{ORDERS, RenyiCurve, SquaredMu};
 use crate::noise::Mechanism;
-use crate::{PrivacyError, Sizes};
+use crate::{PrivacyError, ServerNoise, Sizes};
 
 /// What some releases cost: μ² of those with Gaussian noise, and Rényi divergences of those with Skellam noise.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +27,17 @@ impl Spent {
                 squared: SquaredMu::default(),
                 curve: Some(RenyiCurve::of_sizes(sizes, honest)?),
             },
+        })
+    }
+
+    /// One release of a job whose servers add noise, for who lacks one component of it.
+    ///
+    /// # Errors
+    /// [`PrivacyError::Hides`] if that noise hides nobody.
+    pub fn of_servers(noise: &ServerNoise) -> Result<Self, PrivacyError> {
+        Ok(Self {
+            squared: SquaredMu::of_servers(noise, 1)?,
+            curve: None,
         })
     }
 

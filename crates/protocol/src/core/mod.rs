@@ -13,6 +13,7 @@ pub(crate) mod job;
 pub(crate) mod kind;
 pub(crate) mod memory;
 pub(crate) mod names;
+pub(crate) mod noise_rule;
 pub(crate) mod options;
 pub(crate) mod party;
 pub(crate) mod plan;

@@ -3,8 +3,8 @@
 use blindsum_crypto::seal::StorageKey;
 use blindsum_math::words::Words;
 
+use crate::core::noise_rule::NoiseRule;
 use crate::core::plan::Plan;
-use crate::core::privacy::NoiseRule;
 use crate::core::round::{InTheClear, MakeMachines, OtherServer, Signed};
 use crate::core::round_parameters::ParameterRules;
 use crate::core::sparsity::Sparsity;
@@ -81,7 +81,7 @@ impl ProtocolInfo {
                 let rule = "must be none with a protocol that hides no update: its coordinator sees every vector, and noise of \
                             all parties hides nobody; choose another protocol";
                 // guard: nobody-sees-less-than-the-noise-of-all
-                NoiseRule::Refused(rule)
+                NoiseRule::Refused(rule.into())
             },
             servers: &[],
         }

@@ -1,5 +1,6 @@
 //! Every inequality of a job specification, violated by one: the error names the field and quotes the rule.
 
+mod noise_of_servers;
 mod privacy;
 mod rosters;
 mod said;

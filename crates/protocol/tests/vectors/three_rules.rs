@@ -28,6 +28,8 @@ struct Rest {
     /// To the servers 1 and 2, by rank.
     uploads: BTreeMap<usize, BTreeMap<u32, Hex>>,
     longest: u64,
+    /// How far a party moves what is shown; 0 where the job has no table `privacy`.
+    moved: u64,
     told: Hex,
     letters: Vec<Vec<Letters>>,
     keys: Keys,
@@ -225,7 +227,12 @@ impl Rules {
         let ProtocolChoice::Mpc3(options) = &self.round.job().spec().protocol else {
             panic!("the file has rounds of mpc3");
         };
-        assert_eq!(self.rest.noise.is_empty(), options.noise == 0.0);
+        let accounted = self.round.job().privacy();
+        let accounted = accounted.and_then(|privacy| privacy.of_servers());
+        let moved = accounted.map_or(0, |noise| noise.spec().sensitivity);
+        assert_eq!(moved, self.rest.moved);
+        let is_silent = options.noise == 0.0 && accounted.is_none();
+        assert_eq!(self.rest.noise.is_empty(), is_silent);
         for (place, noise) in self.rest.noise.iter().enumerate() {
             let agreed = Agreed {
                 round: self.round.context().0,
@@ -234,7 +241,10 @@ impl Rules {
             let [previous, next] = [2, 1].map(|by| self.secret_of(place, (place + by) % 3));
             let keys = NoiseKeys::derive(ServerIndex::ALL[place], &previous, &next, &agreed);
             let deviation = options.noise * self.rest.longest as f64;
-            let gaussian = Gaussian::of_deviation(deviation).unwrap();
+            let gaussian = match accounted {
+                Some(noise) => Gaussian::accounted(noise),
+                None => Gaussian::of_deviation(deviation).unwrap(),
+            };
             let drawn = keys.draw::<u64>(Some(&gaussian), 0, 1024 + noise.second.len());
             let own: Vec<i64> = drawn.components()[0]
                 .iter()

@@ -1,6 +1,6 @@
 //! The rules of a policy on noise: what a round may cost, and what all rounds together may.
 
-use blindsum_protocol::{Job, PrivacyError, Spent, check_draws};
+use blindsum_protocol::{Job, PrivacyError, Spent};
 use serde::Deserialize;
 
 use super::Policy;
@@ -77,7 +77,7 @@ impl PrivacyPolicy {
 pub struct RoundCost {
     /// What it costs.
     pub cost: Spent,
-    /// How many parties' noise that counts on.
+    /// How many parties' noise that counts on; 0 where the servers add the noise.
     pub honest: usize,
 }
 
@@ -105,9 +105,8 @@ impl Policy {
         };
         let corrupt = self.corrupt_among(job.spec().parties);
         // guard: noise-of-those-whom-the-party-takes-for-honest
-        let honest = privacy
-            .honest()
-            .min(job.min_parties().saturating_sub(corrupt));
+        let left = job.min_parties().saturating_sub(corrupt);
+        let honest = privacy.honest().map_or(0, |of_job| of_job.min(left));
         let cost = privacy.release(honest);
         let cost = cost.map_err(|_| PolicyError::NoiseHidesNobody { corrupt })?;
         Ok(Some(RoundCost { cost, honest }))
@@ -141,11 +140,14 @@ impl Policy {
         else {
             return Ok(());
         };
-        let (parties, dim) = (job.spec().parties as usize, job.spec().dim as usize);
+        let max_delta = delta;
         // guard: policy-delta-is-for-the-draws
-        if let Err(PrivacyError::Draws { draws, .. }) = check_draws(delta, 1, parties, dim) {
-            let max_delta = delta;
+        let checked = job.privacy().map(|it| it.check_delta(delta));
+        if let Some(Err(PrivacyError::Draws { draws, .. })) = checked {
             return Err(PolicyError::TooManyDraws { max_delta, draws });
+        }
+        if let Some(Err(PrivacyError::Failures { .. })) = checked {
+            return Err(PolicyError::GateTells { max_delta });
         }
         let epsilon = cost.epsilon(delta).unwrap_or(f64::INFINITY);
         match epsilon > allowed {

@@ -62,7 +62,10 @@ impl JobSpec {
         match self.min_parties {
             0 => match (self.info().min_parties)(self) {
                 // guard: noise-of-all-that-dropouts-leave
-                usual if self.privacy.noise().is_some() => {
+                usual
+                    if self.privacy.noise().is_some()
+                        && !(self.info().noise)(self).is_of_servers() =>
+                {
                     let n = self.parties as usize;
                     usual.max(n.saturating_sub(self.dropouts_among(n)))
                 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use rounds::Dense;
 
-use crate::core::privacy::NoiseRule;
+use crate::core::noise_rule::NoiseRule;
 use crate::core::protocol::{KeySetup, ProtocolInfo, ProtocolTable};
 use crate::kit::restore::Stateless;
 use crate::{Adversary, FaultKind, Job, PartySet, Plan, SpecError};

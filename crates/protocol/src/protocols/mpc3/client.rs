@@ -66,7 +66,7 @@ fn share(
         let packed = pack_input(job, input, mask).map_err(Fault::caller)?;
         return Ok((packed, None));
     };
-    let number = |level| weighing.shared(level).cast_signed();
+    let number = |level| weighing.lengths.shared(level).cast_signed();
     let is_metric = |lane| lane >= job.encoding().dim();
     if weighing.root(round)? != Some(me) {
         let packed = pack_mapped(

@@ -11,6 +11,7 @@ use blindsum_mpc::{Agreed, Mpc, MpcError, NoiseKeys, PairKeys, Ring, Shares};
 
 use super::blame::broken;
 use super::holding::Gathered;
+use super::noise::Noise;
 use super::options::TruncationName;
 use super::weighing::Weighing;
 use super::{is_active, is_for_parties};
@@ -103,7 +104,8 @@ async fn computed<R: Ring>(
     let metrics = gathered.metrics.only(&counted).sum();
     let sum = Shares::concat(&[&weighed.shown(), &metrics]);
     let divisor = weighed.divisor;
-    let gaussian = weighing.noise().map_err(broken)?;
+    let gaussian = weighing.noise.as_ref().map(Noise::gaussian).transpose();
+    let gaussian = gaussian.map_err(broken)?;
     let (count, even) = (weighed.sum.len(), weighed.even);
     let mut noise: Shares<R> = noise.draw(gaussian.as_ref(), even, count);
     if sum.len() > count {

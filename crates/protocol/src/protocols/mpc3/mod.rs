@@ -7,7 +7,8 @@
 //! servers talk with each other ([`open`]), the other two give the coordinator their word on the sum, and the coordinator
 //! tells the parties.
 //!
-//! * [`options`]: what a job may say, and [`weighing`] what follows from it.
+//! * [`options`]: what a job may say, and [`weighing`] what follows from it. [`lengths`]: how long vectors are;
+//!   [`noise`]: what hides a party in a result.
 //! * [`upload`]: what a party sends, and what every server checks of it.
 //! * [`client`]: a party.
 //! * [`holding`]: what a server holds of the uploads.
@@ -25,6 +26,8 @@ mod compute;
 mod follow;
 mod holding;
 mod lead;
+mod lengths;
+mod noise;
 mod open;
 mod options;
 mod parts;
@@ -43,7 +46,6 @@ use shapes::{Shape, result_shape, upload_shape};
 use weighing::Weighing;
 
 use crate::core::plan::{Stage, small};
-use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{ProtocolInfo, ProtocolTable, Results};
 use crate::core::round::OtherServer;
 use crate::kit::restore::Stateless;
@@ -62,10 +64,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     min_parties: least_survivors,
     parameters: |job, _| Ok(options::chosen(job)),
     check,
-    noise: |_| {
-        let rule = "must be none with mpc3: its servers add the noise, see its option noise";
-        NoiseRule::Refused(rule)
-    },
+    noise: noise::rule,
     key_setup: |spec| is_for_parties(spec).then_some(&KEY_SETUP),
     results: Some(&Results {
         is_sum: weighing::is_sum,

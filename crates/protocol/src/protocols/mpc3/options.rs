@@ -20,7 +20,7 @@ table! {
         /// `fltrust`: whether the sum of all trust is shown.
         trust: TrustName = TrustName::Shown;
         /// `fedavg`, `clipped`: Gaussian noise in the sum of the vectors, as its standard deviation for somebody who
-        /// works with one server, in multiples of the longest vector.
+        /// works with one server, in multiples of the longest vector. No guarantee is computed: `privacy` does that.
         noise: f64 = 0.0, within(0.0, 1e6);
         /// The recipients of the result.
         result: ResultName = ResultName::Both;
@@ -132,8 +132,10 @@ impl Mpc3 {
     }
 
     /// Whether servers only add what parties send: no more is computed.
-    pub(super) fn is_sum(&self) -> bool {
-        matches!(self.rule, RuleName::FedAvg | RuleName::Weighted) && self.noise == 0.0
+    pub(super) fn is_sum(&self, spec: &JobSpec) -> bool {
+        let adds = matches!(self.rule, RuleName::FedAvg | RuleName::Weighted);
+        // guard: sums-with-a-claim-have-noise
+        adds && self.noise == 0.0 && spec.privacy.noise().is_none()
     }
 
     /// How many vectors may be bad.
@@ -216,7 +218,7 @@ pub(super) fn check(job: &Job) -> Result<(), SpecError> {
         return Err(SpecError::new("model_update", what));
     }
     let is_quantised = matches!(spec.encoding, EncodingChoice::Quantised(_));
-    if !options.is_sum() && !is_quantised {
+    if !options.is_sum(spec) && !is_quantised {
         let what = format!("must be quantised with rule = {rule}, is {}", spec.encoding);
         return Err(SpecError::new("encoding", what));
     }

@@ -3,6 +3,7 @@
 
 mod honest;
 mod lies;
+mod noise;
 mod notices;
 mod parts;
 mod releases;

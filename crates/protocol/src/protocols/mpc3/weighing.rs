@@ -1,12 +1,7 @@
-//! What follows from a job's rule: how vectors are shared, how long they may be, and what a result means.
+//! What follows from a job's rule: what the servers compute of the vectors that are shared, and what a result means.
 //!
-//! The servers compute with signed whole numbers. A level l of the encoding, from 0 to the last one t, stands for the
-//! coordinate (2l − t) / t of the clipping bound, and 2l − t is what is shared, modulo 2^64. Where coordinates are sorted it
-//! is l − ⌈t/2⌉, which has one bit less.
-//!
-//! t is 2^bits − 1 with stochastic rounding, so that no level stands for 0, and 2^bits − 2 with rounding to nearest, where
-//! level t/2 does. A vector of zeros has no direction. As a root it counts as a vector of equal coordinates with the
-//! norm [`SHORTEST_ROOT`].
+//! A vector of zeros has no direction. As a root it counts as a vector of equal coordinates with the norm
+//! [`SHORTEST_ROOT`].
 //!
 //! A result has a word for each coordinate, a sum of weights with 28 bits behind the point, the bits of a double by which
 //! everything is divided as well, and the words of the metrics.
@@ -14,12 +9,14 @@
 //! Metrics are no part of what a rule computes. Their words are shared as they are and added up over all survivors, so they
 //! neither decide which vectors count, nor show whose do.
 
-use blindsum_encode::{ClipSpec, EncodingKind, Precision, Rounding};
+use blindsum_encode::ClipSpec;
 use blindsum_math::words::{Width, Words};
 use blindsum_mpc::rules::{Bounds, Clear, Rule, Trusted, total_of};
-use blindsum_mpc::{FRACTION, Gate, Gaussian, MpcError, Vectors};
+use blindsum_mpc::{FRACTION, Gate, MpcError, Vectors};
 
 use super::is_active;
+use super::lengths::Lengths;
+use super::noise::Noise;
 use super::options::{Mpc3, RuleName, TrustName};
 use crate::core::round::{InTheClear, Signed};
 use crate::{Fault, FaultKind, Job, JobSpec, PartyId, Round, ServerIndex, SpecError};
@@ -28,9 +25,8 @@ use crate::{Fault, FaultKind, Job, JobSpec, PartyId, Round, ServerIndex, SpecErr
 const SHORTEST_CLIP: f64 = 1024.0;
 /// The least clip in units of what is shared, so that rounding to whole numbers does not show.
 const MIN_CLIP: f64 = 16.0;
-/// Standard deviations of one component within which the noise of all three lies.
-const NOISE_ROOM: f64 = 64.0;
-/// The same for results that are compared with the rule in the clear.
+/// Standard deviations of one component within which the noise of all three lies where results are compared with the rule in
+/// the clear.
 const NOISE_SEEN: f64 = 24.0;
 /// The norm of a root of zeros, in units of what is shared: so short that nothing is seen of a vector of its length, and
 /// not 0, as results are divided by it.
@@ -41,12 +37,9 @@ const TAIL: usize = 2;
 /// The rule of a job whose servers do more than add.
 pub(super) struct Weighing {
     pub options: Mpc3,
-    bits: u32,
-    rounding: Rounding,
-    /// The bound of a coordinate, or of the L2 norm.
-    clip: f64,
-    /// What bounds whole vectors.
-    bound: ClipSpec,
+    pub lengths: Lengths,
+    /// What is added to each component of what is shown.
+    pub noise: Option<Noise>,
     bad: usize,
     dim: usize,
     /// Words of the metrics behind the coordinates.
@@ -65,19 +58,10 @@ impl Weighing {
     pub fn of(job: &Job) -> Option<Self> {
         let spec = job.spec();
         let options = Mpc3::of(spec);
-        let EncodingKind::Quantised {
-            bits,
-            clip,
-            rounding,
-        } = spec.encoding.kind()
-        else {
-            return None;
-        };
-        (!options.is_sum()).then(|| Self {
-            bits,
-            rounding,
-            clip: clip.clip(),
-            bound: clip,
+        let lengths = Lengths::of(spec)?;
+        (!options.is_sum(spec)).then(|| Self {
+            noise: Noise::of(job, &lengths),
+            lengths,
             bad: options.bad(spec),
             dim: spec.dim as usize,
             metrics: job.encoding().metric_words(),
@@ -86,28 +70,10 @@ impl Weighing {
         })
     }
 
-    /// t: the last level.
-    fn top(&self) -> u64 {
-        self.rounding.last_level(self.bits)
-    }
-
-    /// ⌈t/2⌉: the level of 0, or the one above it.
-    fn middle(&self) -> u64 {
-        self.top().div_ceil(2)
-    }
-
-    /// What is shared of a level.
-    pub fn shared(&self, level: u64) -> u64 {
-        match self.options.rule.sorts() {
-            true => level.wrapping_sub(self.middle()),
-            false => (2 * level).wrapping_sub(self.top()),
-        }
-    }
-
-    /// What is shared at a lane: of a coordinate [its number](Self::shared), of a metric the word itself.
+    /// What is shared at a lane: of a coordinate [its number](Lengths::shared), of a metric the word itself.
     pub fn shared_at(&self, lane: usize, word: u64) -> u64 {
         match lane < self.dim {
-            true => self.shared(word),
+            true => self.lengths.shared(word),
             false => word,
         }
     }
@@ -134,28 +100,9 @@ impl Weighing {
         SHORTEST_ROOT / (self.dim as f64).sqrt()
     }
 
-    /// The number that is shared, as a coordinate.
-    fn scale(&self) -> Signed {
-        let top = self.top() as f64;
-        let (factor, offset) = match self.options.rule.sorts() {
-            true => (2.0 / top, (2 * self.middle() - self.top()) as f64 / top),
-            false => (1.0 / top, 0.0),
-        };
-        Signed { factor, offset }
-    }
-
-    /// The norm that no honest vector exceeds: that of the bound, and where it is one before rounding twice a step of that
-    /// for each coordinate; or that of coordinates which are all at their bound.
+    /// B: the norm that no honest vector exceeds, in units of what is shared.
     pub fn longest(&self) -> u64 {
-        let (top, root) = (self.top(), (self.dim as f64).sqrt());
-        let corner = (top as f64 * root).ceil() as u64;
-        match self.bound {
-            ClipSpec::L2(_) => top + (2.0 * root).ceil() as u64,
-            ClipSpec::Sent { clip, max_norm } => {
-                corner.min((max_norm / clip * top as f64).ceil() as u64)
-            }
-            ClipSpec::Tensor(_) => corner,
-        }
+        self.lengths.longest()
     }
 
     /// The gate that keeps longer vectors out, with the coin that its rows are drawn from.
@@ -183,41 +130,17 @@ impl Weighing {
             RuleName::MultiKrum => Rule::Krum { bad, keep: None },
             RuleName::Cosine => Rule::Unlike,
             RuleName::Median => Rule::Median {
-                bits: self.bits as usize,
+                bits: self.lengths.bits() as usize,
             },
             RuleName::TrimmedMean => Rule::Trimmed {
-                bits: self.bits as usize,
+                bits: self.lengths.bits() as usize,
                 trim: bad,
             },
-            RuleName::Clipped => Rule::Clipped { clip: self.clip() },
+            RuleName::Clipped => Rule::Clipped {
+                clip: self.lengths.clip(),
+            },
             RuleName::FedAvg | RuleName::Weighted => Rule::Mean,
         }
-    }
-
-    /// `norm` in units of what is shared.
-    fn clip(&self) -> u64 {
-        match self.options.norm {
-            0.0 => self.longest(),
-            norm => ((norm / self.clip * self.top() as f64).round() as u64).max(1),
-        }
-    }
-
-    /// What noise is added to each component of what is shown; none where there is none.
-    pub fn noise(&self) -> Result<Option<Gaussian>, MpcError> {
-        match self.options.noise {
-            0.0 => Ok(None),
-            _ => Gaussian::of_deviation(self.deviation()).map(Some),
-        }
-    }
-
-    /// The standard deviation of that noise.
-    fn deviation(&self) -> f64 {
-        let longest = match self.options.rule {
-            // Weights have bits behind the point.
-            RuleName::Clipped => self.clip() << FRACTION,
-            _ => self.longest(),
-        };
-        self.options.noise * longest as f64
     }
 
     /// Bytes of the largest letter of servers that compute with so many vectors.
@@ -308,7 +231,9 @@ impl Weighing {
             // Nothing is asked of norms.
             false => Bounds::new(15).map_err(|e| SpecError::new("rule", e.to_string()))?,
         };
-        self.check_noise(job)?;
+        if let Some(noise) = &self.noise {
+            noise.check(job, &self.lengths, self.metrics > 0)?;
+        }
         for count in [job.min_parties(), spec.parties as usize] {
             let vectors = count - usize::from(rule == RuleName::FlTrust);
             let checked = self
@@ -326,56 +251,6 @@ impl Weighing {
         Ok(())
     }
 
-    /// Leaves room for noise beside the sum.
-    fn check_noise(&self, job: &Job) -> Result<(), SpecError> {
-        let (noise, spec) = (self.options.noise, job.spec());
-        let refused = |what: String| Err(SpecError::new("noise", what));
-        // guard: no-metrics-beside-noise
-        if noise > 0.0 && self.metrics > 0 {
-            let what = format!(
-                "must be empty with noise = {noise} of rule = {}: sums of metrics are exact, and would reveal \
-                 what the noise hides",
-                self.options.rule
-            );
-            return Err(SpecError::new("metrics", what));
-        }
-        if noise > 0.0 && !spec.encoding.tensors().is_empty() {
-            let what = "must be empty with noise, which is as large for all coordinates";
-            return Err(SpecError::new("tensors", what));
-        }
-        if self.noise().is_err() {
-            let deviation = self.deviation();
-            return refused(format!(
-                "noise = {noise}, which is a standard deviation of {deviation:.3e} in shared units, but it must \
-                 be from 1 to 2^56"
-            ));
-        }
-        // Noise beyond 64 standard deviations, of three components, has a probability below 2^-1000.
-        let longest = self.deviation() / noise;
-        let most = longest * (f64::from(spec.parties) + NOISE_ROOM * noise);
-        // guard: noise-has-room
-        if noise > 0.0 && most >= 2f64.powi(62) {
-            return refused(format!(
-                "noise = {noise}: the sum with its noise is up to {most:.3e}, but it must be below 2^62: choose fewer bits"
-            ));
-        }
-        let bits = match self.options.rule {
-            RuleName::Clipped => FRACTION,
-            _ => 0,
-        };
-        let longest = longest / (1_u64 << bits) as f64 / self.top() as f64 * self.clip;
-        let mean = longest * (1.0 + NOISE_ROOM * noise / job.min_parties() as f64);
-        let largest = f64::from(f32::MAX);
-        // guard: means-with-noise-are-singles
-        match noise > 0.0 && job.encoding().precision() == Precision::Single && mean > largest {
-            true => refused(format!(
-                "noise = {noise}: a mean with its noise is up to {mean:.3e}, but it must be at most {largest:.3e}, which is the \
-                 largest float32: choose a smaller clip or less noise"
-            )),
-            false => Ok(()),
-        }
-    }
-
     /// How long vectors are where the rule looks at norms.
     fn gated(&self, spec: &JobSpec) -> Result<Bounds, SpecError> {
         let rule = self.options.rule;
@@ -384,18 +259,19 @@ impl Weighing {
             return Err(SpecError::new("tensors", what));
         }
         let (norm, longest) = (self.options.norm, self.longest());
-        let least = (longest as f64 / SHORTEST_CLIP).max(MIN_CLIP) / self.top() as f64 * self.clip;
+        let least = (longest as f64 / SHORTEST_CLIP).max(MIN_CLIP) / self.lengths.top() as f64
+            * self.lengths.bound();
         if norm > 0.0 && norm < least {
             let what = format!("{least} <= norm = {norm} must hold: weights are no finer");
             return Err(SpecError::new("norm", what));
         }
-        if norm > 0.0 && norm / self.clip * self.top() as f64 > longest as f64 {
-            let most = longest as f64 / self.top() as f64 * self.clip;
+        if norm > 0.0 && norm / self.lengths.bound() * self.lengths.top() as f64 > longest as f64 {
+            let most = longest as f64 / self.lengths.top() as f64 * self.lengths.bound();
             let what = format!("norm = {norm} <= {most} must hold: no vector is longer");
             return Err(SpecError::new("norm", what));
         }
         self.bounds([0; 32]).map_err(|_| {
-            let (what, way_out) = match self.bound {
+            let (what, way_out) = match self.lengths.bound_of_vectors() {
                 ClipSpec::L2(_) => ("2^bits + 2 * sqrt(dim)", ""),
                 ClipSpec::Sent { .. } => (
                     "2^bits * min(sqrt(dim), max_norm / clip)",
@@ -415,7 +291,7 @@ impl Weighing {
 pub(super) fn signed(job: &Job, result: &Words) -> Option<Signed> {
     let weighing = Weighing::of(job)?;
     let (total, divisor) = weighing.tail(result).unwrap_or((1 << FRACTION, f64::NAN));
-    let Signed { factor, offset } = weighing.scale();
+    let Signed { factor, offset } = weighing.lengths.scale();
     let factor = match total_of(total) {
         Some(total) => factor / (total * divisor),
         None => 0.0,
@@ -450,7 +326,7 @@ pub(super) fn in_the_clear(round: &Round, encoded: &[(PartyId, Words)]) -> Optio
     let numbers = |words: &Words| -> Vec<i64> {
         let words = words.iter().take(weighing.dim);
         words
-            .map(|level| weighing.shared(level).cast_signed())
+            .map(|level| weighing.lengths.shared(level).cast_signed())
             .collect()
     };
     let is_root = |party: &PartyId| Some(*party) == root;
@@ -472,14 +348,10 @@ pub(super) fn in_the_clear(round: &Round, encoded: &[(PartyId, Words)]) -> Optio
         rule => rule,
     };
     let Clear { mean, mut error } = rule.in_the_clear(&vectors);
-    if weighing.options.noise > 0.0 {
-        let unit = match weighing.options.rule {
-            RuleName::Clipped => f64::from(1 << FRACTION),
-            _ => 1.0,
-        };
-        error += NOISE_SEEN * weighing.deviation() / unit / vectors.len().max(1) as f64;
+    if let Some(noise) = &weighing.noise {
+        error += NOISE_SEEN * noise.deviation_of_shared() / vectors.len().max(1) as f64;
     }
-    let Signed { factor, offset } = weighing.scale();
+    let Signed { factor, offset } = weighing.lengths.scale();
     let mut scaled = InTheClear { mean, error: 0.0 };
     for (run, clip) in round.encoding().tensors() {
         for mean in scaled.mean.get_mut(run).unwrap_or_default() {

@@ -37,8 +37,8 @@ use cipher::Layout;
 use options::Options;
 use way::{BEFORE, Way};
 
+use crate::core::noise_rule::NoiseRule;
 use crate::core::plan::{Stage, small};
-use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
 use crate::core::round::OtherServer;
 use crate::kit::restore::Stateless;

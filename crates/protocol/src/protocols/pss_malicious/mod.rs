@@ -40,8 +40,8 @@ use blindsum_sharing::validity::{
 
 use messages::{COMMITMENT, HASH, Keys, PieceLayout, Shown, response_len};
 
+use crate::core::noise_rule::NoiseRule;
 use crate::core::plan::Stage;
-use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
 use crate::core::round_parameters::{ParameterRules, as_asked};
 use crate::kit::advertise::{Advert, AwaitKeys};
@@ -69,7 +69,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     noise: |_| {
         let rule = "must be none with pss-malicious: it proves the vector as it is sent, and noise would make the bound of \
                     that vector many times as wide; choose pss";
-        NoiseRule::Refused(rule)
+        NoiseRule::Refused(rule.into())
     },
     parameters: chosen,
     round_parameters: Some(ParameterRules {

@@ -31,8 +31,8 @@ use blindsum_sharing::ramp::{
     AnnouncedRamp, Embedding, ParameterError, RampParameters, RampRequest, RampSharing, Residues,
 };
 
+use crate::core::noise_rule::NoiseRule;
 use crate::core::plan::Stage;
-use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
 use crate::core::round_parameters::{ParameterRules, as_asked};
 use crate::kit::advertise::{Advert, AwaitKeys};

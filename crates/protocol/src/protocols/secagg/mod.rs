@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 use blindsum_sharing::Point;
 
+use crate::core::noise_rule::NoiseRule;
 use crate::core::plan::{Stage, small};
-use crate::core::privacy::NoiseRule;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
 use crate::core::round_parameters::ParameterRules;
 use crate::kit::restore::Derived;

@@ -1,4 +1,4 @@
-use blindsum_protocol::{Clipping, DiscreteGaussian, NoPrivacy};
+use blindsum_protocol::{Clipping, DiscreteGaussian, Mpc3, NoPrivacy, RuleName};
 
 use super::*;
 use crate::ledger::Budget;
@@ -75,7 +75,7 @@ fn case_39_a_party_counts_on_those_whom_it_takes_for_honest() {
         };
         policy.round_cost(&job).unwrap().unwrap().honest
     };
-    let of_job = job.privacy().unwrap().honest();
+    let of_job = job.privacy().unwrap().honest().unwrap();
     assert_eq!(honest(0.1), of_job);
     assert_eq!(honest(0.0), of_job);
     assert_eq!(honest(0.3), of_job - 4);
@@ -89,6 +89,46 @@ fn case_39_a_party_counts_on_those_whom_it_takes_for_honest() {
         error.contains("hides nobody from 20 corrupt parties"),
         "{error}"
     );
+}
+
+/// Abuse case 39: where servers add the noise a party counts on that of one component, whatever number of parties it takes for
+/// honest; and its δ must hide what a gate may tell.
+#[test]
+fn case_39_a_party_counts_on_one_component_of_servers() {
+    let job_of = |rule| JobSpec {
+        protocol: Mpc3 {
+            rule,
+            ..Mpc3::default()
+        }
+        .into(),
+        ..noisy(1.0)
+    };
+    for rule in [RuleName::FedAvg, RuleName::Clipped] {
+        let nobody = Policy {
+            min_corrupt_parties: 20,
+            min_honest: 0,
+            ..with_budget(8.0)
+        };
+        let job = job_of(rule).validate().unwrap();
+        let cost = nobody.round_cost(&job).unwrap().unwrap();
+        assert_eq!(cost.honest, 0);
+        let claim = job.privacy().unwrap().epsilon(1).unwrap();
+        let epsilon = cost.cost.epsilon(1e-5).unwrap();
+        assert!((epsilon - claim).abs() < 1e-6 * claim, "{epsilon}, {claim}");
+        check(&with_budget(4.5), job_of(rule)).unwrap();
+        let error = check(&with_budget(4.3), job_of(rule)).unwrap_err();
+        assert!(matches!(error, PolicyError::OneRelease { .. }), "{error}");
+        let small = of(PrivacyPolicy {
+            max_epsilon: Some(50.0),
+            max_delta: Some(1e-8),
+            ..PrivacyPolicy::default()
+        });
+        let refused = check(&small, job_of(rule));
+        match rule {
+            RuleName::Clipped => assert!(matches!(refused, Err(PolicyError::GateTells { .. }))),
+            _ => refused.unwrap(),
+        }
+    }
 }
 
 /// Abuse case 39: in a protocol that tolerates no corrupt party the party's own number of them counts.

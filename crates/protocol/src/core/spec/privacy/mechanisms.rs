@@ -7,14 +7,14 @@ use crate::core::options::{table, within};
 
 table! {
     /// Each party adds noise of a discrete Gaussian distribution to its update. The sum has the guarantee of the Gaussian
-    /// mechanism.
+    /// mechanism. In jobs of mpc3 the servers add the noise to the sum.
     DiscreteGaussian = "discrete-gaussian";
     /// Each party adds noise of Skellam's distribution to its update. Its ε is a bound by Rényi divergences, a few percent
     /// above that of `discrete-gaussian`.
     Skellam = "skellam";
     options {
-        /// The standard deviation of the noise of the honest survivors, by the largest norm of an update; 0 finds the least
-        /// one that meets `epsilon`. From 2^-6 to 2^10.
+        /// The standard deviation of the noise that hides a party (of the honest survivors; of one component in `mpc3`), by the
+        /// largest norm of an update; 0 finds the least one that meets `epsilon`. From 2^-6 to 2^10.
         noise_multiplier: f64 = 0.0, within(0.0, 1024.0);
         /// The largest ε after all rounds of the job, where it ends; 0 sets no target.
         epsilon: f64 = 0.0, within(0.0, 100.0);
