@@ -66,7 +66,6 @@ def status_of(*words):
 @covers("demo", "serve", "join")
 @pytest.mark.parametrize("protocol", bs.protocols())
 def test_a_demonstration_of_every_protocol_with_a_party_killed(protocol, tmp_path, capsys):
-    # Every process of it is a `blindsum serve` or a `blindsum join`.
     words = [
         "demo",
         "--protocol",
@@ -339,9 +338,8 @@ def test_every_rule_is_simulated(rule, capsys):
 def test_an_attack_on_one_protocol(tmp_path, capsys):
     words = ["--protocol", "secagg", "--parties", "3", "--images", "1", "--trials", "0", "--out", tmp_path]
     assert status_of("attack", *words) == 0
-    assert (
-        capsys.readouterr().out.splitlines()[-1].startswith("Under plain the coordinator gets 3 of 3 images")
-    )
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("Under plain the coordinator gets 3 of 3 images")
     assert (tmp_path / "attack.html").exists()
 
 
