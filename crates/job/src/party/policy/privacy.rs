@@ -65,8 +65,8 @@ impl Policy {
             return Ok(None);
         };
         let corrupt = self.corrupt_among(job.spec().parties);
-        let left = job.min_parties().saturating_sub(corrupt);
         // guard: noise-of-those-whom-the-party-takes-for-honest
+        let left = job.min_parties().saturating_sub(corrupt);
         let honest = privacy.honest().map_or(0, |of_job| of_job.min(left));
         let cost = privacy.release(honest);
         let cost = cost.map_err(|_| PolicyError::NoiseHidesNobody { corrupt })?;
@@ -99,8 +99,9 @@ impl Policy {
         else {
             return Ok(());
         };
-        let (max_delta, checked) = (delta, job.privacy().map(|it| it.check_delta(delta)));
+        let max_delta = delta;
         // guard: policy-delta-is-for-the-draws
+        let checked = job.privacy().map(|it| it.check_delta(delta));
         if let Some(Err(PrivacyError::Draws { draws, .. })) = checked {
             return Err(PolicyError::TooManyDraws { max_delta, draws });
         }
