@@ -143,7 +143,7 @@ class PartyMachine:
             A state that is damaged or another party's.
         """
         rules = rules_of(policy)
-        if ledger is None and rules["max_epsilon"] is not None:
+        if ledger is None and rules["privacy"]["max_epsilon"] is not None:
             rule = "is missing, and policy.max_epsilon needs it: name a folder, the same one in all jobs"
             raise ConfigError("ledger", rule)
         native = _native.PartyMachine.open(

@@ -167,8 +167,12 @@ def rules_of(policy: Policy | None) -> dict[str, Any]:
     """
     if policy is not None and not isinstance(policy, Policy):
         raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
-    return (policy or Policy()).to_dict()
+    rules = (policy or Policy()).to_dict()
+    return {**rules, "privacy": {name: rules.pop(name) for name in _OF_PRIVACY}}
 
+
+_OF_PRIVACY = ("require_privacy", "max_epsilon", "max_delta", "privacy_unit")
+"""Rules about the noise of sums."""
 
 MAX_COUNTED = 2**63 - 1
 

@@ -316,6 +316,23 @@ def test_an_audit_trail_is_looked_at(place, tmp_path, capsys):
     assert "job-opened job job" in capsys.readouterr().out
 
 
+@covers("ledger")
+def test_the_ledger_of_a_party_is_looked_at(place, partner, tmp_path, capsys):
+    update = np.array([0.1, -0.2, 0.3, 0.4])
+    noise = {"privacy": "discrete-gaussian", "noise_multiplier": 2.0, "delta": 1e-5, "clipping": "l2"}
+    spec = place.spec(protocol="secagg", parties=3, min_parties=3, adversary="semi-honest", **noise)
+    with place.coordinator(spec) as coordinator:
+        others = [partner(place, coordinator, f"party-{rank}", update, 1) for rank in range(1, 3)]
+        with place.join(coordinator, "party-0", state_dir=tmp_path) as session:
+            for current in session.rounds():
+                current.submit(update)
+                current.outcome()
+        for other in others:
+            other.wait()
+    assert status_of("ledger", tmp_path) == 0
+    assert "data: epsilon 1.993 at delta 1e-05 after 1 release" in capsys.readouterr().out
+
+
 @covers("simulate")
 @pytest.mark.parametrize("protocol", bs.protocols())
 def test_every_protocol_is_simulated(protocol, capsys):

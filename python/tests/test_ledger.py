@@ -70,7 +70,7 @@ def test_a_budget_holds_over_jobs_of_two_coordinators(place, partner, tmp_path):
 def test_a_party_that_is_killed_again_and_again_spends_no_more(place, partner, processes, tmp_path, capsys):
     """Killed after each result, the party comes back with what it has spent, and ends with its budget."""
     spec = noisy(place, rounds=100_000)
-    (tmp_path / "steps.py").write_text("def step(model, number):\n    return [0.1, 0.2, 0.3, 0.4]\n")
+    (tmp_path / "steps.py").write_text("def step(model, number):\n    return 0.25 - model\n")
     witness = tmp_path / "elsewhere"
     with place.coordinator(spec) as coordinator:
         others = [partner(place, coordinator, f"party-{rank}", UPDATE, 1) for rank in range(1, 4)]

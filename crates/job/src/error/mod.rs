@@ -287,6 +287,10 @@ impl JobError {
             Self::State { reason, .. } => format!("state folder: {reason}"),
             Self::Store(StoreError::Io { reason, .. }) => format!("store: {reason}"),
             Self::Store(_) => "its store cannot be used".into(),
+            // guard: others-do-not-learn-what-was-spent
+            Self::Policy(PolicyError::Budget { .. }) => {
+                "this party's privacy budget does not allow another round".into()
+            }
             other => other.to_string(),
         }
     }

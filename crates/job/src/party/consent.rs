@@ -74,21 +74,32 @@ impl Context {
         added.map_err(Left::failed)
     }
 
-    /// Whether this party commits to a nonce for one more round. Where it does not the coordinator is told why.
+    /// Whether this party may be ready for one more round: its nonces have not drawn too many graphs in vain, and its data can
+    /// afford it. Where not, the coordinator is told why.
     ///
     /// # Errors
     /// Its part in the job is over.
-    pub(super) fn check_draws(&self, round: u64) -> Result<(), JobError> {
-        let draws = &self.memory.draws;
-        draws.check().map_err(|error| {
+    pub(super) async fn check_ready(&self, round: u64) -> Result<(), JobError> {
+        let mut allowed = Ok(());
+        if self.job()?.commits_nonces() {
+            allowed = self.memory.draws.check().map_err(JobError::from);
+        }
+        if allowed.is_ok() {
+            allowed = self.store.afford_round().await;
+        }
+        if let Err(error) = &allowed {
+            let code = match error {
+                JobError::Policy(_) => RoundRefusalCode::RoundRefusalPolicy,
+                _ => RoundRefusalCode::RoundRefusalUnable,
+            };
             self.send(pb::RoundRefused {
                 round,
-                code: RoundRefusalCode::RoundRefusalPolicy.into(),
-                reason: error.to_string(),
+                code: code.into(),
+                reason: error.for_others(),
                 ..pb::RoundRefused::default()
             });
-            error.into()
-        })
+        }
+        allowed
     }
 
     /// One more graph is drawn: that is written down before this party's nonce is said.

@@ -14,7 +14,6 @@ use super::guard::Guard;
 use super::measured::Measured;
 use super::records::{JobFolder, Memory};
 use super::sparse::Sparse;
-use super::spending::Spending;
 use super::store::Store;
 use super::sums::Sums;
 use crate::chunks::Assembly;
@@ -44,8 +43,6 @@ pub(super) struct Context {
     pub unopened: Option<u64>,
     pub memory: Memory,
     pub store: Store,
-    /// What its data costs, once it is in a job whose sums have noise.
-    pub spending: Option<Arc<Spending>>,
     /// The parties of earlier sums.
     pub sums: Sums,
     /// What the party keeps of the job between rounds.
@@ -139,7 +136,6 @@ impl Context {
             unopened: None,
             memory: Memory::default(),
             store,
-            spending: None,
             sums: Sums::default(),
             vault: Arc::new(MemoryVault::default()),
             given: Given::default(),

@@ -103,7 +103,7 @@ impl Context {
             (self.memory, self.store.snapshot) = (opened.memory, opened.snapshot);
         }
         self.job = Some(job.clone());
-        self.open_ledger().await?;
+        self.store.open_ledger(&self.settings, &job).await?;
         self.model = self.kept_model().await?;
         self.given.sparse = Sparse::recall(&mut self.store, &job).await?;
         Ok(job)

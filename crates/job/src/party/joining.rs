@@ -86,11 +86,8 @@ impl JobParty {
             return self.heed(round, Err(Left::unable(round, reason))).await;
         }
         if !before {
-            self.ctx.afford(round).await?;
+            self.ctx.check_ready(round).await?;
             let job = self.ctx.job()?;
-            if job.commits_nonces() {
-                self.ctx.check_draws(round)?;
-            }
             let mut nonce = [0; 32];
             // guard: a-fresh-nonce-for-each-round
             self.ctx.hand.random().fill_bytes(&mut nonce);

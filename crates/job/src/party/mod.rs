@@ -61,7 +61,7 @@ pub use api::{Mark, PartyMachine};
 pub use event_loop::RENEWED;
 pub use exchange::{Absence, Begun, Departure, Effect, Identity, Input, Over, Settings, Told};
 pub use metrics::Metrics;
-pub use policy::{Cohort, Groups, Policy, RoundCost};
+pub use policy::{Cohort, Groups, Policy, PrivacyPolicy, RoundCost};
 pub use result::{Clipped, RoundResult, Timings};
 pub use sparse::kept_leftover;
 pub use spending::PrivacySpent;

@@ -5,15 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use blindsum_crypto::kdf;
-use blindsum_protocol::{Message, Round};
-use tracing::{info, warn};
+use blindsum_protocol::{Job, Message, Round};
+use tracing::warn;
 
-use super::context::Context;
-use super::left::Left;
+use super::exchange::Settings;
 use super::policy::RoundCost;
+use super::store::Store;
+use crate::JobError;
+#[cfg(doc)]
+use crate::PolicyError;
 use crate::ledger::{Balance, Budget, Ledger, MemoryLedger, Release};
-use crate::pb::{self, RoundRefusalCode};
-use crate::{JobError, PolicyError};
 
 /// The ledger of a party, and what a round of its job costs.
 pub(super) struct Spending {
@@ -78,23 +79,22 @@ impl Spending {
     }
 }
 
-impl Context {
+impl Store {
     /// Opens the ledger of the party's data, if the job's sums have noise.
-    pub(super) async fn open_ledger(&mut self) -> Result<(), JobError> {
-        let job = self.job()?.clone();
-        let policy = &self.settings.policy;
-        let of_round = match policy.round_cost(&job) {
+    pub async fn open_ledger(&mut self, settings: &Settings, job: &Job) -> Result<(), JobError> {
+        let policy = &settings.policy;
+        let of_round = match policy.round_cost(job) {
             Ok(Some(of_round)) => of_round,
             Ok(None) => return Ok(()),
             Err(rule) => {
                 // Where the policy asks for more the job was refused.
-                warn!(party = %self.identity.name, job = %self.settings.job, "not charged to a ledger: {rule}");
+                warn!(job = %settings.job, "not charged to a ledger: {rule}");
                 return Ok(());
             }
         };
-        let budget = policy.budget();
+        let budget = policy.privacy.budget();
         let of_job = job.privacy().map_or(0.0, |privacy| privacy.delta());
-        let (unit, file) = (policy.privacy_unit.clone(), self.settings.ledger.clone());
+        let (unit, file) = (policy.privacy.privacy_unit.clone(), settings.ledger.clone());
         let file = file.unwrap_or_else(|| Arc::new(MemoryLedger::default()));
         let ledger = self.hand.work(move || Ledger::open(unit, file)).await??;
         self.spending = Some(Arc::new(Spending {
@@ -106,11 +106,11 @@ impl Context {
         Ok(())
     }
 
-    /// Whether this party's data can afford one more round. Where it cannot the coordinator is told why.
+    /// Checks that the party's data can afford one more round.
     ///
     /// # Errors
-    /// Its part in the job is over.
-    pub(super) async fn afford(&self, round: u64) -> Result<(), JobError> {
+    /// [`PolicyError::Budget`], or the ledger cannot be read.
+    pub async fn afford_round(&self) -> Result<(), JobError> {
         let Some(spending) = self.spending.clone() else {
             return Ok(());
         };
@@ -124,24 +124,20 @@ impl Context {
             } = &*spending;
             ledger.afford(&of_round.cost, *budget)
         };
-        match self.hand.work(afford).await? {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                self.send(pb::RoundRefused {
-                    round,
-                    code: RoundRefusalCode::RoundRefusalPolicy.into(),
-                    reason: told_to_others(&error),
-                    ..pb::RoundRefused::default()
-                });
-                Err(error)
-            }
-        }
+        self.hand.work(afford).await?.map(drop)
     }
 
-    /// Charges an update, before these messages with it are sent.
-    pub(super) async fn charge(&self, round: &Round, sent: Vec<Message>) -> Result<(), Left> {
+    /// Charges an update, before these messages with it are sent: what the data has cost with it, if the job has noise.
+    ///
+    /// # Errors
+    /// [`PolicyError::Budget`], or the ledger cannot be written. Nothing may be sent then.
+    pub async fn charge(
+        &self,
+        round: &Round,
+        sent: Vec<Message>,
+    ) -> Result<Option<PrivacySpent>, JobError> {
         let Some(spending) = self.spending.clone() else {
-            return Ok(());
+            return Ok(None);
         };
         let (context, job) = (round.context().0, *round.job().hash());
         let (number, time) = (round.number(), self.hand.unix_seconds());
@@ -166,30 +162,12 @@ impl Context {
             let balance = ledger.charge(release, *budget)?;
             Ok::<_, JobError>(spending.told(&balance))
         };
-        match self.hand.work(charge).await? {
-            Ok(spent) => {
-                info!(party = %self.identity.name, job = %self.settings.job, round = number, "{spent}");
-                Ok(())
-            }
-            Err(error @ JobError::Policy(_)) => Err(Left::refused(error)),
-            Err(error) => Err(Left::failed(error)),
-        }
+        self.hand.work(charge).await?.map(Some)
     }
 
-    /// What this party's data has cost, as far as this process knows; none in a job without noise.
-    pub(super) fn privacy_spent(&self) -> Option<PrivacySpent> {
+    /// What the party's data has cost, as far as this process knows; none in a job without noise.
+    pub fn privacy_spent(&self) -> Option<PrivacySpent> {
         let spending = self.spending.as_ref()?;
         Some(spending.told(&spending.ledger.known_balance()))
-    }
-}
-
-/// Others hear that the data cannot afford the round, not what it was used for.
-fn told_to_others(error: &JobError) -> String {
-    match error {
-        // guard: others-do-not-learn-what-was-spent
-        JobError::Policy(PolicyError::Budget { .. }) => {
-            "this party's privacy budget does not allow another round".into()
-        }
-        error => error.for_others(),
     }
 }

@@ -4,7 +4,7 @@ use blindsum_encode::Judged;
 use blindsum_protocol::{Answer, Client, ClientSetup, Fault, Message, RoundSum, ServerRole};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::context::Context;
 use super::left::Left;
@@ -136,16 +136,24 @@ impl Participation {
             let kept = ctx.keep_measured(self.number(), model, reported).await;
             kept.map_err(Left::failed)?;
         }
-        match &stepped.answer {
+        let sent = match &stepped.answer {
             // guard: charged-before-the-machine-is-written-down
             Ok(Answer::Send(message)) if takes_update => {
                 let parts = stepped.client.as_ref().map_or(&[][..], Client::parts);
                 let parts = parts.iter().map(|(_, part)| part.clone());
-                let sent = [message.clone()].into_iter().chain(parts).collect();
-                ctx.charge(&self.round, sent).await
+                [message.clone()].into_iter().chain(parts).collect()
             }
-            _ => Ok(()),
+            _ => return Ok(()),
+        };
+        let charged = ctx.store.charge(&self.round, sent).await;
+        let charged = charged.map_err(|error| match error {
+            JobError::Policy(_) => Left::refused(error),
+            error => Left::failed(error),
+        });
+        if let Some(spent) = charged? {
+            info!(party = %ctx.identity.name, round = self.number(), "{spent}");
         }
+        Ok(())
     }
 
     /// Remembers the survivors for whom the machine answers, if it was asked about them in this step: before the
@@ -196,7 +204,7 @@ impl Participation {
             timings: self.timings,
             clipped: self.clipped,
             leftover,
-            privacy: ctx.privacy_spent(),
+            privacy: ctx.store.privacy_spent(),
             warnings: [self.warnings.clone(), told].concat(),
             ..computed
         })))

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::exchange::{Effect, Input};
 use super::records::{JobFolder, JobRecords};
+use super::spending::Spending;
 use crate::machine::Hand;
 use crate::records::Records;
 use crate::{JobError, pb};
@@ -20,6 +21,8 @@ pub(super) struct Store {
     pub snapshot: Vec<u8>,
     /// The model that the records have.
     pub kept: Option<pb::ModelName>,
+    /// What the party's data costs, once it is in a job whose sums have noise.
+    pub spending: Option<Arc<Spending>>,
     /// Where the party may be suspended.
     pub marks: Option<Marks>,
 }
@@ -45,6 +48,7 @@ impl Store {
             state: None,
             snapshot: Vec::new(),
             kept: None,
+            spending: None,
             marks,
         }
     }

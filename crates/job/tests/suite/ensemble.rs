@@ -328,8 +328,11 @@ impl Ensemble {
                 job: job.spec().job.clone(),
                 policy: party::Policy {
                     min_cohort: if number == 0 { self.min_cohort } else { 2 },
-                    max_epsilon: budget.map(|budget| budget.epsilon),
-                    max_delta: budget.map(|budget| budget.delta),
+                    privacy: party::PrivacyPolicy {
+                        max_epsilon: budget.map(|budget| budget.epsilon),
+                        max_delta: budget.map(|budget| budget.delta),
+                        ..party::PrivacyPolicy::default()
+                    },
                     ..policy()
                 },
                 mask_memory: self.mask_memory,

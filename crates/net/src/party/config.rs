@@ -116,7 +116,7 @@ impl PartyConfig {
         self.policy.check().map_err(broken)?;
         let lacks_folder = self.state_dir.is_none();
         // guard: a-budget-has-a-ledger-that-outlives-the-process
-        if lacks_folder && self.policy.max_epsilon.is_some() {
+        if lacks_folder && self.policy.privacy.max_epsilon.is_some() {
             let rule = "is missing, and policy.max_epsilon needs it: name a folder for the ledger, the same in all jobs with \
                         this data";
             return Err(NetError::config("state_dir", rule));
@@ -141,17 +141,17 @@ mod tests {
     fn case_39_a_budget_needs_a_folder_for_its_ledger() {
         let credentials = Credentials::new("", "", "");
         let mut config = PartyConfig::new("https://localhost:1", "job", credentials);
-        config.policy.max_epsilon = Some(8.0);
+        config.policy.privacy.max_epsilon = Some(8.0);
         let field = |config: &PartyConfig| match config.check() {
             Err(NetError::Config { field, .. }) => field,
             other => panic!("{other:?}"),
         };
         assert_eq!(field(&config), "policy.max_delta");
-        config.policy.max_delta = Some(1e-5);
+        config.policy.privacy.max_delta = Some(1e-5);
         assert_eq!(field(&config), "state_dir");
         config.ledger_witness = Some("witness".into());
-        config.policy.max_epsilon = None;
-        config.policy.max_delta = None;
+        config.policy.privacy.max_epsilon = None;
+        config.policy.privacy.max_delta = None;
         assert_eq!(field(&config), "ledger_witness");
         config.state_dir = Some("state".into());
         config.check().unwrap();

@@ -407,7 +407,7 @@ fn machine(
             Some(Arc::new(records) as Arc<dyn Records>)
         }
     };
-    let (unit, witness) = (&config.policy.privacy_unit, &config.ledger_witness);
+    let (unit, witness) = (&config.policy.privacy.privacy_unit, &config.ledger_witness);
     let ledger = config.state_dir.as_ref().map(|folder| {
         let file = FileLedger::of(folder, unit, witness.clone());
         Arc::new(file) as Arc<dyn LedgerFile>

@@ -90,7 +90,7 @@ impl PartyMachine {
         let (records, now, entropy) = (Arc::new(records), clocks(py, now, wall)?, entropy()?);
         let policy = read_policy(policy)?;
         let ledger = ledger.map(|folder| {
-            let file = FileLedger::of(&folder, &policy.privacy_unit, None);
+            let file = FileLedger::of(&folder, &policy.privacy.privacy_unit, None);
             Arc::new(file) as Arc<dyn LedgerFile>
         });
         let settings = Settings {

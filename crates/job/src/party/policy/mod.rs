@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use crate::PolicyError;
 
 pub use groups::{Cohort, Groups};
-pub use privacy::RoundCost;
+pub use privacy::{PrivacyPolicy, RoundCost};
 
 /// What a party agrees to. In addition, and whatever the policy, it refuses every member of a round whose certificate
 /// is not of the CA that it trusts.
@@ -79,16 +79,8 @@ pub struct Policy {
     /// that keeps the other rules. Written as hexadecimal digits.
     #[serde(deserialize_with = "read_hash")]
     pub job_hash: Option<[u8; 32]>,
-    /// Whether the sums of the job must have noise. By default not.
-    pub require_privacy: bool,
-    /// The largest ε of this party's data over all jobs and coordinators, at `max_delta`; `None` sets no limit. A job without
-    /// noise has no ε and is refused where there is one.
-    pub max_epsilon: Option<f64>,
-    /// The δ at which ε is measured: from 10⁻³⁰ to 10⁻²; given if `max_epsilon` is.
-    pub max_delta: Option<f64>,
-    /// The name of the data whose owners are protected; by default `data`. Each name has a ledger of its own: jobs with
-    /// different data count for themselves.
-    pub privacy_unit: String,
+    /// What the noise of sums must guarantee.
+    pub privacy: PrivacyPolicy,
 }
 
 impl Default for Policy {
@@ -116,10 +108,7 @@ impl Default for Policy {
             max_parties: 10_000,
             max_rounds: None,
             job_hash: None,
-            require_privacy: false,
-            max_epsilon: None,
-            max_delta: None,
-            privacy_unit: "data".into(),
+            privacy: PrivacyPolicy::default(),
         }
     }
 }

@@ -1,10 +1,76 @@
 //! The rules of a policy on noise: what a round may cost, and what all rounds together may.
 
 use blindsum_protocol::{Job, PrivacyError, Spent};
+use serde::Deserialize;
 
 use super::Policy;
 use crate::PolicyError;
 use crate::ledger::{Budget, check_unit};
+
+/// What a party asks of the noise of sums.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PrivacyPolicy {
+    /// Whether the sums of a job must have noise. By default not.
+    pub require_privacy: bool,
+    /// The largest ε of this party's data over all jobs and coordinators, at `max_delta`; `None` sets no limit. A job without
+    /// noise has no ε and is refused where there is one.
+    pub max_epsilon: Option<f64>,
+    /// The δ at which ε is measured: from 10⁻³⁰ to 10⁻²; given if `max_epsilon` is.
+    pub max_delta: Option<f64>,
+    /// The name of the data whose owners are protected; by default `data`. Each name has a ledger of its own: jobs with
+    /// different data count for themselves.
+    pub privacy_unit: String,
+}
+
+impl Default for PrivacyPolicy {
+    fn default() -> Self {
+        Self {
+            require_privacy: false,
+            max_epsilon: None,
+            max_delta: None,
+            privacy_unit: "data".into(),
+        }
+    }
+}
+
+impl PrivacyPolicy {
+    /// The most that this party's data may cost; none without a limit.
+    pub fn budget(&self) -> Option<Budget> {
+        Some(Budget {
+            epsilon: self.max_epsilon?,
+            delta: self.max_delta?,
+        })
+    }
+
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    /// The first rule that is out of range, and what must hold.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        check_unit(&self.privacy_unit).map_err(|rule| ("privacy_unit", rule))?;
+        let (epsilon, delta) = match (self.max_epsilon, self.max_delta) {
+            (None, None) => return Ok(()),
+            (Some(epsilon), Some(delta)) => (epsilon, delta),
+            (Some(_), None) => {
+                let rule = "is missing, and max_epsilon needs it: epsilon is for a delta, as 1e-5";
+                return Err(("max_delta", rule.into()));
+            }
+            (None, Some(_)) => {
+                let rule = "is missing, and max_delta needs it: a delta alone limits nothing";
+                return Err(("max_epsilon", rule.into()));
+            }
+        };
+        if !(epsilon > 0.0 && epsilon <= 1e6) {
+            let rule = format!("0 < {epsilon} <= 1000000 must hold");
+            return Err(("max_epsilon", rule));
+        }
+        match (1e-30..=1e-2).contains(&delta) {
+            true => Ok(()),
+            false => Err(("max_delta", format!("1e-30 <= {delta:e} <= 0.01 must hold"))),
+        }
+    }
+}
 
 /// What a round of a job costs this party's data.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,34 +91,7 @@ impl Policy {
         if !(0.0..1.0).contains(&min_corrupt) {
             return Err(("min_corrupt", format!("0 <= {min_corrupt} < 1 must hold")));
         }
-        check_unit(&self.privacy_unit).map_err(|rule| ("privacy_unit", rule))?;
-        let (epsilon, delta) = match (self.max_epsilon, self.max_delta) {
-            (None, None) => return Ok(()),
-            (Some(epsilon), Some(delta)) => (epsilon, delta),
-            (Some(_), None) => {
-                let rule = "is missing, and max_epsilon needs it: epsilon is for a delta, as 1e-5";
-                return Err(("max_delta", rule.into()));
-            }
-            (None, Some(_)) => {
-                let rule = "is missing, and max_delta needs it: a delta alone limits nothing";
-                return Err(("max_epsilon", rule.into()));
-            }
-        };
-        if !(epsilon > 0.0 && epsilon <= 1e6) {
-            return Err(("max_epsilon", format!("0 < {epsilon} <= 1000000 must hold")));
-        }
-        match (1e-30..=1e-2).contains(&delta) {
-            true => Ok(()),
-            false => Err(("max_delta", format!("1e-30 <= {delta:e} <= 0.01 must hold"))),
-        }
-    }
-
-    /// The most that this party's data may cost; none without a limit.
-    pub fn budget(&self) -> Option<Budget> {
-        Some(Budget {
-            epsilon: self.max_epsilon?,
-            delta: self.max_delta?,
-        })
+        self.privacy.check()
     }
 
     /// What a round of a job costs this party's data, by the noise of those that this party takes for honest; none in a job
@@ -75,11 +114,11 @@ impl Policy {
 
     /// Checks that a job has noise where it must, and that the data can afford one round of it.
     pub(super) fn check_privacy(&self, job: &Job) -> Result<(), PolicyError> {
-        let budget = self.budget();
+        let budget = self.privacy.budget();
         let cost = match (self.round_cost(job), budget) {
             (Ok(Some(of_round)), _) => of_round.cost,
             // guard: policy-noise-is-required
-            (Ok(None), None) if self.require_privacy => {
+            (Ok(None), None) if self.privacy.require_privacy => {
                 let rule = "require_privacy";
                 return Err(PolicyError::NoNoise { rule });
             }
@@ -89,7 +128,9 @@ impl Policy {
                 return Err(PolicyError::NoNoise { rule });
             }
             // guard: policy-noise-must-hide
-            (Err(error), budget) if self.require_privacy || budget.is_some() => return Err(error),
+            (Err(error), budget) if self.privacy.require_privacy || budget.is_some() => {
+                return Err(error);
+            }
             _ => return Ok(()),
         };
         let Some(Budget {

@@ -20,20 +20,27 @@ fn noisy(multiplier: f64) -> JobSpec {
     }
 }
 
-fn with_budget(epsilon: f64) -> Policy {
+fn of(privacy: PrivacyPolicy) -> Policy {
     Policy {
-        max_epsilon: Some(epsilon),
-        max_delta: Some(1e-5),
+        privacy,
         ..Policy::default()
     }
 }
 
+fn with_budget(epsilon: f64) -> Policy {
+    of(PrivacyPolicy {
+        max_epsilon: Some(epsilon),
+        max_delta: Some(1e-5),
+        ..PrivacyPolicy::default()
+    })
+}
+
 #[test]
 fn case_39_a_job_without_noise_is_refused_where_noise_is_asked_for() {
-    let asks = Policy {
+    let asks = of(PrivacyPolicy {
         require_privacy: true,
-        ..Policy::default()
-    };
+        ..PrivacyPolicy::default()
+    });
     for (policy, rule) in [
         (asks.clone(), "require_privacy"),
         (with_budget(8.0), "max_epsilon"),
@@ -88,7 +95,7 @@ fn case_39_a_party_counts_on_those_whom_it_takes_for_honest() {
 /// honest; and its δ must hide what a gate may tell.
 #[test]
 fn case_39_a_party_counts_on_one_component_of_servers() {
-    let of = |rule| JobSpec {
+    let of_servers = |rule| JobSpec {
         protocol: Mpc3 {
             rule,
             ..Mpc3::default()
@@ -102,21 +109,21 @@ fn case_39_a_party_counts_on_one_component_of_servers() {
             min_honest: 0,
             ..with_budget(8.0)
         };
-        let job = of(rule).validate().unwrap();
+        let job = of_servers(rule).validate().unwrap();
         let cost = nobody.round_cost(&job).unwrap().unwrap();
         assert_eq!(cost.honest, 0);
         let claim = job.privacy().unwrap().epsilon(1).unwrap();
         let epsilon = cost.cost.epsilon(1e-5).unwrap();
         assert!((epsilon - claim).abs() < 1e-6 * claim, "{epsilon}, {claim}");
-        check(&with_budget(4.5), of(rule)).unwrap();
-        let error = check(&with_budget(4.3), of(rule)).unwrap_err();
+        check(&with_budget(4.5), of_servers(rule)).unwrap();
+        let error = check(&with_budget(4.3), of_servers(rule)).unwrap_err();
         assert!(matches!(error, PolicyError::OneRelease { .. }), "{error}");
-        let small = Policy {
+        let small = of(PrivacyPolicy {
             max_epsilon: Some(50.0),
             max_delta: Some(1e-8),
-            ..Policy::default()
-        };
-        let refused = check(&small, of(rule));
+            ..PrivacyPolicy::default()
+        });
+        let refused = check(&small, of_servers(rule));
         match rule {
             RuleName::Clipped => assert!(matches!(refused, Err(PolicyError::GateTells { .. }))),
             _ => refused.unwrap(),
@@ -145,8 +152,7 @@ fn case_39_noise_that_hides_nobody_is_refused() {
     let error = check(&policy(5), spec.clone()).unwrap_err();
     assert_eq!(error, PolicyError::NoiseHidesNobody { corrupt: 5 });
     let asks_nothing = Policy {
-        max_epsilon: None,
-        max_delta: None,
+        privacy: PrivacyPolicy::default(),
         ..policy(5)
     };
     check(&asks_nothing, spec).unwrap();
@@ -155,24 +161,26 @@ fn case_39_noise_that_hides_nobody_is_refused() {
 #[test]
 fn a_budget_has_an_epsilon_and_a_delta() {
     let refused = |policy: Policy| policy.check().unwrap_err().0;
-    let only = |max_epsilon, max_delta| Policy {
-        max_epsilon,
-        max_delta,
-        ..Policy::default()
+    let only = |max_epsilon, max_delta| {
+        of(PrivacyPolicy {
+            max_epsilon,
+            max_delta,
+            ..PrivacyPolicy::default()
+        })
     };
     assert_eq!(refused(only(Some(8.0), None)), "max_delta");
     assert_eq!(refused(only(None, Some(1e-5))), "max_epsilon");
     assert_eq!(refused(only(Some(0.0), Some(1e-5))), "max_epsilon");
     assert_eq!(refused(only(Some(f64::NAN), Some(1e-5))), "max_epsilon");
     assert_eq!(refused(only(Some(8.0), Some(0.5))), "max_delta");
-    let unit = Policy {
+    let unit = of(PrivacyPolicy {
         privacy_unit: "../data".into(),
-        ..Policy::default()
-    };
+        ..PrivacyPolicy::default()
+    });
     assert_eq!(refused(unit), "privacy_unit");
     with_budget(8.0).check().unwrap();
     assert_eq!(
-        with_budget(8.0).budget(),
+        with_budget(8.0).privacy.budget(),
         Some(Budget {
             epsilon: 8.0,
             delta: 1e-5
@@ -182,11 +190,11 @@ fn a_budget_has_an_epsilon_and_a_delta() {
 
 #[test]
 fn case_39_delta_is_for_the_numbers_of_noise() {
-    let policy = Policy {
+    let policy = of(PrivacyPolicy {
         max_epsilon: Some(50.0),
         max_delta: Some(1e-30),
-        ..Policy::default()
-    };
+        ..PrivacyPolicy::default()
+    });
     let error = check(&policy, noisy(2.0)).unwrap_err();
     assert!(matches!(error, PolicyError::TooManyDraws { .. }), "{error}");
     let none = JobSpec {
