@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from blindsum.options import *  # noqa: F403
     from blindsum.plan import Step
     from blindsum.policy import Policy
-    from blindsum.privacy_claim import PrivacyClaim
-    from blindsum.rounds import Clipped, Leftover, PrivacySpent, Round, RoundResult, Timings
+    from blindsum.privacy_claim import PrivacyClaim, PrivacySpent
+    from blindsum.rounds import Clipped, Leftover, Round, RoundResult, Timings
     from blindsum.server import Server
     from blindsum.session import Session
     from blindsum.simulation import simulate
@@ -129,7 +129,7 @@ _HOME = {
     "PrivacyClaim": "privacy_claim",
     "PrivacyLedger": "ledgers",
     "PrivacyRelease": "ledgers",
-    "PrivacySpent": "rounds",
+    "PrivacySpent": "privacy_claim",
     "privacy_ledger": "ledgers",
     "PromiseBroken": "errors",
     "Tally": "campaigns",

@@ -133,3 +133,38 @@ def check_rounds(spec: JobSpec, rounds: int) -> None:
         f"(rounds = {spec.rounds} of the job, and spare); set rounds = {rounds} in the job"
     )
     raise ConfigError("rounds", rule)
+
+
+@dataclass(frozen=True)
+class PrivacySpent:
+    """What a party's data has cost over all jobs and coordinators, by the ledger in its ``state_dir``.
+
+    Attributes
+    ----------
+    unit : str
+        The name of the data: :attr:`Policy.privacy_unit`.
+    releases : int
+        Rounds for which an update was about to leave, in all jobs with noise.
+    epsilon : float
+        ε of all of them together, not below; infinite where the noise of a release hides nobody.
+    delta : float
+        The δ that it is for: :attr:`Policy.max_delta`, or that of the job.
+    max_epsilon : float or None
+        The most that ε may be: :attr:`Policy.max_epsilon`.
+    honest : int
+        How many parties' noise a round of this job counts on; 0 where the servers of ``mpc3`` add the noise.
+    """
+
+    unit: str
+    releases: int
+    epsilon: float
+    delta: float
+    max_epsilon: float | None
+    honest: int
+
+    def __str__(self) -> str:
+        limit = "" if self.max_epsilon is None else f" of {self.max_epsilon:g}"
+        after = counted(self.releases, "release")
+        whose = f"honest {self.honest}" if self.honest else "noise of the servers"
+        said = f"epsilon {self.epsilon:.4g}{limit} at delta {self.delta:g} after {after} of {self.unit}"
+        return f"{said} ({whose})"

@@ -61,7 +61,7 @@ pub fn round_result(
             norm: left.norm, coordinates: left.coordinates)
     };
     let spent = |spent: PrivacySpent| {
-        instance!(py, "blindsum.rounds", "PrivacySpent",
+        instance!(py, "blindsum.privacy_claim", "PrivacySpent",
             unit: spent.unit, releases: spent.releases, epsilon: spent.epsilon, delta: spent.delta,
             max_epsilon: spent.max_epsilon, honest: spent.honest)
     };

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from blindsum import errors
 from blindsum.errors import BlindsumError, DomainError
-from blindsum.rounds import Clipped, Leftover, PrivacySpent, RoundResult, Timings
+from blindsum.privacy_claim import PrivacySpent
+from blindsum.rounds import Clipped, Leftover, RoundResult, Timings
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]

@@ -95,7 +95,7 @@ fn case_39_a_party_counts_on_those_whom_it_takes_for_honest() {
 /// honest; and its δ must hide what a gate may tell.
 #[test]
 fn case_39_a_party_counts_on_one_component_of_servers() {
-    let of_servers = |rule| JobSpec {
+    let job_of = |rule| JobSpec {
         protocol: Mpc3 {
             rule,
             ..Mpc3::default()
@@ -109,21 +109,21 @@ fn case_39_a_party_counts_on_one_component_of_servers() {
             min_honest: 0,
             ..with_budget(8.0)
         };
-        let job = of_servers(rule).validate().unwrap();
+        let job = job_of(rule).validate().unwrap();
         let cost = nobody.round_cost(&job).unwrap().unwrap();
         assert_eq!(cost.honest, 0);
         let claim = job.privacy().unwrap().epsilon(1).unwrap();
         let epsilon = cost.cost.epsilon(1e-5).unwrap();
         assert!((epsilon - claim).abs() < 1e-6 * claim, "{epsilon}, {claim}");
-        check(&with_budget(4.5), of_servers(rule)).unwrap();
-        let error = check(&with_budget(4.3), of_servers(rule)).unwrap_err();
+        check(&with_budget(4.5), job_of(rule)).unwrap();
+        let error = check(&with_budget(4.3), job_of(rule)).unwrap_err();
         assert!(matches!(error, PolicyError::OneRelease { .. }), "{error}");
         let small = of(PrivacyPolicy {
             max_epsilon: Some(50.0),
             max_delta: Some(1e-8),
             ..PrivacyPolicy::default()
         });
-        let refused = check(&small, of_servers(rule));
+        let refused = check(&small, job_of(rule));
         match rule {
             RuleName::Clipped => assert!(matches!(refused, Err(PolicyError::GateTells { .. }))),
             _ => refused.unwrap(),
