@@ -168,7 +168,8 @@ def rules_of(policy: Policy | None) -> dict[str, Any]:
     if policy is not None and not isinstance(policy, Policy):
         raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
     rules = (policy or Policy()).to_dict()
-    return {**rules, "privacy": {name: rules.pop(name) for name in _OF_PRIVACY}}
+    of_noise = {name: rules.pop(name) for name in _OF_PRIVACY}
+    return {**rules, "privacy": of_noise}
 
 
 _OF_PRIVACY = ("require_privacy", "max_epsilon", "max_delta", "privacy_unit")
