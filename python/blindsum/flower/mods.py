@@ -192,7 +192,9 @@ class _Node:
                 "the job of this run, the coordinator first, in --node-config of the SuperNode",
             )
         if told.tag is None:
-            return Invitation(urls, told.job, told.job_hash, told.timeout)
+            # Each round is a job of its own; a budget is over all of them.
+            state = None if settings.policy.max_epsilon is None else settings.state
+            return Invitation(urls, told.job, told.job_hash, told.timeout, state=state)
         about = contents.about(self._message, self._context, told.weighted_by)
         return Invitation(urls, told.job, told.job_hash, told.timeout, told.tag, about, settings.state)
 
