@@ -187,6 +187,7 @@ class PartyMachine:
         mark: int | None,
         mask_memory: int,
         ledger: str | None,
+        ledger_witness: str | None,
         initial: Vector | None,
         now: float,
         wall: float,

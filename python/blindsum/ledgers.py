@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,9 @@ from blindsum.errors import ConfigError
 from blindsum.pki import AnyPath
 
 PREFIX, ENDING = "privacy-", ".ledger"
+
+LATEST = 253_402_300_799
+"""The last second that a datetime can have: a clock that is wrong may say a later one."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,9 @@ def ledger_units(state_dir: AnyPath) -> list[str]:
     folder = Path(checks.path("state_dir", state_dir))
     if not folder.is_dir():
         raise ConfigError("state_dir", f"{folder} is no folder: name the state_dir of a party")
-    found = (path.name for path in folder.glob(f"{PREFIX}*{ENDING}"))
-    return sorted(name.removeprefix(PREFIX).removesuffix(ENDING) for name in found)
+    names = (path.name for path in folder.glob(f"{PREFIX}*{ENDING}"))
+    found = (re.fullmatch(f"{PREFIX}([a-z0-9-]{{1,64}}){ENDING}", name) for name in names)
+    return sorted(one[1] for one in found if one)
 
 
 def privacy_ledger(
@@ -113,7 +118,7 @@ def privacy_ledger(
     seen = None if witness is None else checks.path("witness", witness)
     charged, [epsilon] = _native.ledger(checks.path("state_dir", state_dir), unit, seen, [delta])
     releases = (
-        PrivacyRelease(job, number, datetime.fromtimestamp(time, UTC), honest)
+        PrivacyRelease(job, number, datetime.fromtimestamp(min(time, LATEST), UTC), honest)
         for job, number, time, honest in charged
     )
     return PrivacyLedger(unit, tuple(releases), delta, epsilon)

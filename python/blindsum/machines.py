@@ -103,6 +103,7 @@ class PartyMachine:
         mark: int | None = None,
         mask_memory: int = 0,
         ledger: AnyPath | None = None,
+        ledger_witness: AnyPath | None = None,
         initial: object = None,
         now: float | None = None,
         wall: float | None = None,
@@ -130,6 +131,8 @@ class PartyMachine:
         ledger
             A folder for the ledger of the party's data, the same one in all jobs; :meth:`suspend` does not
             hold it. ``None`` keeps it in memory. A policy with ``max_epsilon`` needs a folder.
+        ledger_witness
+            As for :func:`blindsum.join`; it is not in the folder of the ledger.
         initial
             A model that the party can give, as for :func:`blindsum.join`.
         now, wall
@@ -154,6 +157,7 @@ class PartyMachine:
             None if mark is None else checks.setting("mark", mark, 0, _MOST_MARK),
             checks.setting("mask_memory", mask_memory, 0, MAX_MASK_MEMORY),
             None if ledger is None else checks.folder("ledger", ledger),
+            None if ledger_witness is None else checks.path("ledger_witness", ledger_witness),
             initial_of(initial),
             *_clocks(now, wall),
         )

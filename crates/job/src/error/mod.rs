@@ -284,10 +284,11 @@ impl JobError {
     /// The error as others may hear it, who must not learn the paths of this machine.
     pub fn for_others(&self) -> String {
         match self {
-            Self::State { reason, .. } => format!("state folder: {reason}"),
+            // guard: others-do-not-learn-what-was-spent
+            Self::State { .. } => "its state folder cannot be used".into(),
             Self::Store(StoreError::Io { reason, .. }) => format!("store: {reason}"),
             Self::Store(_) => "its store cannot be used".into(),
-            // guard: others-do-not-learn-what-was-spent
+            // guard: others-do-not-learn-the-budget
             Self::Policy(PolicyError::Budget { .. }) => {
                 "this party's privacy budget does not allow another round".into()
             }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{LedgerFile, OpenLedger};
+use super::{LedgerFile, OpenLedger, Witness};
 
 /// The records of a ledger in memory, and perhaps a witness.
 #[derive(Default)]
@@ -16,6 +16,7 @@ pub struct MemoryLedger(Mutex<Held>);
 struct Held {
     bytes: Vec<u8>,
     witness: Option<Vec<u8>>,
+    prepared: Vec<u8>,
 }
 
 impl MemoryLedger {
@@ -23,7 +24,7 @@ impl MemoryLedger {
     pub fn of(bytes: Vec<u8>) -> Self {
         Self(Mutex::new(Held {
             bytes,
-            witness: None,
+            ..Held::default()
         }))
     }
 
@@ -84,13 +85,19 @@ impl OpenLedger for MutexGuard<'_, Held> {
         Ok(())
     }
 
-    fn witness(&mut self) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.witness.clone())
+    fn witness(&mut self) -> io::Result<Witness> {
+        Ok(self.witness.clone().map_or(Witness::None, Witness::Has))
     }
 
-    fn tell_witness(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn prepare_witness(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.prepared = bytes.into();
+        Ok(())
+    }
+
+    fn tell_witness(&mut self) -> io::Result<()> {
+        let prepared = std::mem::take(&mut self.prepared);
         if let Some(witness) = &mut self.witness {
-            *witness = bytes.into();
+            *witness = prepared;
         }
         Ok(())
     }

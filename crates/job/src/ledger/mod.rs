@@ -58,19 +58,34 @@ pub trait OpenLedger {
     /// Writing failed.
     fn append(&mut self, behind: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// What the witness has, another place that no backup of the ledger brings back; empty if it has nothing yet, `None` if
-    /// there is no witness.
+    /// What the witness has: another place that no backup of the ledger brings back.
     ///
     /// # Errors
     /// Reading failed.
-    fn witness(&mut self) -> io::Result<Option<Vec<u8>>>;
+    fn witness(&mut self) -> io::Result<Witness>;
 
-    /// Gives the witness something, if there is one. When this returns it survives a crash; after a crash before that the
-    /// witness has this or what it had.
+    /// Lays what the witness shall have beside what it has, if there is a witness.
     ///
     /// # Errors
     /// Writing failed.
-    fn tell_witness(&mut self, bytes: &[u8]) -> io::Result<()>;
+    fn prepare_witness(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// The witness has what was prepared. When this returns it survives a crash; after a crash before that the witness has this or
+    /// what it had.
+    ///
+    /// # Errors
+    /// Writing failed.
+    fn tell_witness(&mut self) -> io::Result<()>;
+}
+
+/// What a witness has.
+pub enum Witness {
+    /// There is no witness.
+    None,
+    /// There is one, and it is not where it must be.
+    Missing,
+    /// These bytes: none if its owner has laid it there anew.
+    Has(Vec<u8>),
 }
 
 /// Checks the name of a unit: 1 to [`LONGEST_UNIT`] lowercase letters, digits and `-`.
@@ -115,11 +130,19 @@ pub struct Budget {
 
 /// How far a ledger has come: how many records it has, and the hash of the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// Records.
-    pub sequence: u64,
-    /// The hash of the last one, and of all before it.
-    pub head: [u8; 32],
+struct Mark {
+    sequence: u64,
+    head: [u8; 32],
+}
+
+impl Mark {
+    /// One record further.
+    fn before(self, head: [u8; 32]) -> Self {
+        Self {
+            sequence: self.sequence + 1,
+            head,
+        }
+    }
 }
 
 /// What a unit has cost.
@@ -161,6 +184,14 @@ impl Known {
 
     fn releases(&self) -> u64 {
         self.heads.len() as u64 - 1
+    }
+
+    /// The last bytes that were read; empty before the first record.
+    fn last_bytes(&self) -> &[u8] {
+        match self.heads.as_slice() {
+            [_, .., last] => last,
+            _ => &[],
+        }
     }
 
     fn mark(&self) -> Mark {
@@ -207,6 +238,17 @@ impl Ledger {
         Ok(Arc::new(ledger))
     }
 
+    /// Checks that a release can be charged, as far as that can be known before.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), or the witness cannot be written.
+    pub fn check_writable(&self) -> Result<(), JobError> {
+        let mut known = self.known();
+        let mut open = self.file.open().map_err(|error| self.failed(error))?;
+        self.catch_up(&mut known, &mut *open, |_| {})?;
+        self.prepare(&mut *open, known.mark())
+    }
+
     /// The name of the unit.
     pub fn unit(&self) -> &str {
         &self.unit
@@ -239,28 +281,6 @@ impl Ledger {
         Ok(read)
     }
 
-    /// How far the ledger has come.
-    ///
-    /// # Errors
-    /// Those of [`open`](Self::open).
-    pub fn mark(&self) -> Result<Mark, JobError> {
-        self.balance()?;
-        Ok(self.known().mark())
-    }
-
-    /// Checks a mark of this ledger that somebody else has kept.
-    ///
-    /// # Errors
-    /// [`JobError::State`] if the ledger has not come as far: it is an older copy.
-    pub fn check(&self, mark: Mark) -> Result<(), JobError> {
-        self.balance()?;
-        let known = self.known();
-        match known.has(mark) {
-            true => Ok(()),
-            false => Err(self.older(&known, mark, "a coordinator has seen")),
-        }
-    }
-
     /// What the unit costs with one more release.
     ///
     /// # Errors
@@ -284,18 +304,31 @@ impl Ledger {
         self.catch_up(&mut known, &mut *open, |_| {})?;
         // guard: the-same-bytes-are-charged-once
         if known.keys.contains(&release.key) {
-            return Ok(known.balance());
+            self.prepare(&mut *open, known.mark())?;
+        } else {
+            self.with_one_more(&known.balance(), &release.cost, budget)?;
+            let entry = Entry::new(release, known.mark().head);
+            // Where the witness cannot be written nothing is charged.
+            // guard: what-no-witness-can-see-is-not-charged
+            self.prepare(&mut *open, known.mark().before(entry.head))?;
+            // guard: charged-before-it-is-sent
+            open.append(known.length, &entry.bytes())
+                .map_err(|error| self.failed(error))?;
+            known.take(entry);
         }
-        self.with_one_more(&known.balance(), &release.cost, budget)?;
-        let entry = Entry::new(release, known.mark().head);
-        // guard: charged-before-it-is-sent
-        open.append(known.length, &entry.bytes())
-            .map_err(|error| self.failed(error))?;
-        known.take(entry);
         // Not before: a witness that is ahead of its ledger shows that the ledger is an older copy.
-        open.tell_witness(&witnessed(known.mark()))
-            .map_err(|error| self.failed(format!("its witness cannot be written: {error}")))?;
+        open.tell_witness().map_err(|error| self.unseen(error))?;
         Ok(known.balance())
+    }
+
+    fn prepare(&self, open: &mut dyn OpenLedger, mark: Mark) -> Result<(), JobError> {
+        let bytes = witnessed(mark);
+        open.prepare_witness(&bytes)
+            .map_err(|error| self.unseen(error))
+    }
+
+    fn unseen(&self, error: io::Error) -> JobError {
+        self.failed(format!("its witness cannot be written: {error}"))
     }
 
     fn with_one_more(
@@ -334,15 +367,18 @@ impl Ledger {
         open: &mut dyn OpenLedger,
         mut each: impl FnMut(&Release),
     ) -> Result<(), JobError> {
+        let last = known.last_bytes();
         let bytes = open
-            .read_from(known.length)
-            .map_err(|error| self.failed(error))?;
+            .read_from(known.length - last.len() as u64)
+            .map_err(|error| self.failed(error))?
+            .unwrap_or_default();
         // guard: a-ledger-does-not-shrink
-        let mut rest = &bytes.ok_or_else(|| {
+        let mut rest = bytes.strip_prefix(last).ok_or_else(|| {
             self.failed(
-                "it has fewer records than before: an older copy was put back; put the latest one back",
+                "it is not the one that was read before, or has fewer records: an older copy was put back; put the latest \
+                 one back",
             )
-        })?[..];
+        })?;
         while !rest.is_empty() {
             match Entry::read(rest, &known.mark().head) {
                 Read::Entry(entry) => {
@@ -361,30 +397,37 @@ impl Ledger {
                 }
             }
         }
-        let witness = open.witness().map_err(|error| self.failed(error))?;
-        let witness = witness.filter(|bytes| !bytes.is_empty());
-        if let Some(bytes) = witness {
-            let mark = read_witness(&bytes)
-                .ok_or_else(|| self.failed("its witness is damaged; put the right file there"))?;
-            // guard: a-ledger-is-not-older-than-its-witness
-            if !known.has(mark) {
-                return Err(self.older(known, mark, "its witness knows"));
-            }
+        match open.witness().map_err(|error| self.failed(error))? {
+            Witness::None => Ok(()),
+            // guard: a-witness-does-not-get-lost
+            Witness::Missing if known.releases() > 0 => Err(self.failed(format!(
+                "its witness is missing, and the ledger has {} releases: bring the disk of the witness back; or, if you know that \
+                 the ledger is the latest one, make an empty file in its place",
+                known.releases()
+            ))),
+            Witness::Missing => Ok(()),
+            Witness::Has(bytes) if bytes.is_empty() => Ok(()),
+            Witness::Has(bytes) => self.compare(known, &bytes),
         }
-        Ok(())
     }
 
-    fn older(&self, known: &Known, mark: Mark, who: &str) -> JobError {
+    /// Compares the ledger with what its witness has.
+    fn compare(&self, known: &Known, witness: &[u8]) -> Result<(), JobError> {
+        let damaged = || self.failed("its witness is damaged; put the right file there");
+        let mark = read_witness(witness).ok_or_else(damaged)?;
+        // guard: a-ledger-is-not-older-than-its-witness
+        if known.has(mark) {
+            return Ok(());
+        }
         let (has, other) = (known.releases(), mark.sequence);
-        let reason = match other > has {
+        Err(self.failed(match other > has {
             true => format!(
-                "the ledger is older than what {who}: it has {has} releases of {other}; put the latest copy back"
+                "the ledger is older than its witness: it has {has} releases of {other}; put the latest copy back"
             ),
             false => format!(
-                "the ledger is not the one that {who}: release {other} is another one; put the right file back"
+                "the ledger is not that of its witness: release {other} is another one; put the right file back"
             ),
-        };
-        self.failed(reason)
+        }))
     }
 
     fn failed(&self, reason: impl fmt::Display) -> JobError {

@@ -360,10 +360,9 @@ fn left(departure: &Departure) -> (LeavingCode, String) {
 fn failed(error: &JobError) -> Option<(LeavingCode, String)> {
     let reason = match error {
         JobError::Refused { .. } => return None,
-        JobError::Policy(rule) => return Some((LeavingCode::LeavingPolicy, rule.to_string())),
-        JobError::State { .. } => "its state folder cannot be used".into(),
+        JobError::Policy(_) => return Some((LeavingCode::LeavingPolicy, error.for_others())),
         JobError::System(_) => "its program or its machine failed".into(),
-        error => error.to_string(),
+        error => error.for_others(),
     };
     Some((LeavingCode::LeavingFailed, reason))
 }

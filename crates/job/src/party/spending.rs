@@ -86,17 +86,22 @@ impl Store {
         let of_round = match policy.round_cost(job) {
             Ok(Some(of_round)) => of_round,
             Ok(None) => return Ok(()),
+            // Where the policy asks for more the job was refused.
             Err(rule) => {
-                // Where the policy asks for more the job was refused.
-                warn!(job = %settings.job, "not charged to a ledger: {rule}");
-                return Ok(());
+                warn!(job = %settings.job, "charged as if its sums had no noise: {rule}");
+                RoundCost::unbounded()
             }
         };
         let budget = policy.privacy.budget();
         let of_job = job.privacy().map_or(0.0, |privacy| privacy.delta());
         let (unit, file) = (policy.privacy.privacy_unit.clone(), settings.ledger.clone());
         let file = file.unwrap_or_else(|| Arc::new(MemoryLedger::default()));
-        let ledger = self.hand.work(move || Ledger::open(unit, file)).await??;
+        let open = move || {
+            let ledger = Ledger::open(unit, file)?;
+            ledger.check_writable()?;
+            Ok::<_, JobError>(ledger)
+        };
+        let ledger = self.hand.work(open).await??;
         self.spending = Some(Arc::new(Spending {
             ledger,
             of_round,

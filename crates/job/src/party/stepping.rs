@@ -148,7 +148,8 @@ impl Participation {
         let charged = ctx.store.charge(&self.round, sent).await;
         let charged = charged.map_err(|error| match error {
             JobError::Policy(_) => Left::refused(error),
-            error => Left::failed(error),
+            // Another round would be charged and not sent, too.
+            error => Left::Job(error),
         });
         if let Some(spent) = charged? {
             info!(party = %ctx.identity.name, round = self.number(), "{spent}");

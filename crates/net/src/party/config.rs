@@ -1,6 +1,6 @@
 //! The configuration of a party.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blindsum_encode::Reals;
@@ -123,12 +123,30 @@ impl PartyConfig {
         }
         if let Some(witness) = &self.ledger_witness {
             check_path("ledger_witness", witness)?;
-            if lacks_folder {
+            let Some(folder) = &self.state_dir else {
                 let rule = "needs state_dir, the folder of the ledger: name it, or leave ledger_witness out";
+                return Err(NetError::config("ledger_witness", rule));
+            };
+            // guard: a-witness-is-elsewhere
+            if is_inside(witness, folder) {
+                let rule = "must not be in state_dir: what puts that folder back brings back the witness, too; name a file on \
+                            another disk";
                 return Err(NetError::config("ledger_witness", rule));
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a file is in a folder, by whatever names, also where neither is there yet.
+fn is_inside(file: &Path, folder: &Path) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+    let parent = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    match (real(parent.unwrap_or(Path::new("."))), real(folder)) {
+        (Ok(parent), Ok(folder)) => parent.starts_with(folder),
+        _ => false,
     }
 }
 
@@ -155,5 +173,9 @@ mod tests {
         assert_eq!(field(&config), "ledger_witness");
         config.state_dir = Some("state".into());
         config.check().unwrap();
+        for inside in ["state/witness", "./state/a/witness"] {
+            config.ledger_witness = Some(inside.into());
+            assert_eq!(field(&config), "ledger_witness");
+        }
     }
 }

@@ -1,13 +1,17 @@
 //! The ledger of a party's data as a file of its state folder, which all jobs and processes of that folder share.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use blindsum_job::ledger::{LedgerFile, OpenLedger};
+use blindsum_job::ledger::{LedgerFile, OpenLedger, Witness};
 
 use crate::private;
+
+/// How long others may have a ledger open: a record is written in milliseconds.
+const OTHERS: Duration = Duration::from_secs(30);
 
 /// The file of a ledger, and perhaps that of its witness.
 #[derive(Debug)]
@@ -32,20 +36,40 @@ impl LedgerFile for FileLedger {
     }
 
     fn open(&self) -> io::Result<Box<dyn OpenLedger + '_>> {
-        if let Some(folder) = self.path.parent() {
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.exists()) {
             private::create_folder(folder)?;
+            sync_folder_of(folder)?;
         }
-        let is_new = !self.path.exists();
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.mode(0o600).open(&self.path)?;
-        if is_new {
+        lock(&file)?;
+        if file.metadata()?.len() == 0 {
             sync_folder_of(&self.path)?;
         }
-        // It is let go when the file is closed, also by a kill.
-        file.lock()?;
         let witness = self.witness.as_deref();
         Ok(Box::new(OpenFile { file, witness }))
+    }
+}
+
+/// Locks the file once nobody else has: at most for a short time, also where the machine is busy.
+fn lock(file: &File) -> io::Result<()> {
+    let until = Instant::now() + OTHERS;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let reason = format!(
+                    "another process has had it open for {} s; end that process",
+                    OTHERS.as_secs()
+                );
+                return Err(io::Error::new(ErrorKind::WouldBlock, reason));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+            Ok(()) => return Ok(()),
+        }
     }
 }
 
@@ -53,6 +77,13 @@ impl LedgerFile for FileLedger {
 struct OpenFile<'a> {
     file: File,
     witness: Option<&'a Path>,
+}
+
+impl Drop for OpenFile<'_> {
+    fn drop(&mut self) {
+        // A process that was forked meanwhile has the file open, too: closing it here is not enough. A kill lets it go.
+        let _ = self.file.unlock();
+    }
 }
 
 impl OpenLedger for OpenFile<'_> {
@@ -73,31 +104,46 @@ impl OpenLedger for OpenFile<'_> {
         self.file.sync_all()
     }
 
-    fn witness(&mut self) -> io::Result<Option<Vec<u8>>> {
+    fn witness(&mut self) -> io::Result<Witness> {
         let Some(path) = self.witness else {
-            return Ok(None);
+            return Ok(Witness::None);
         };
         match fs::read(path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Some(Vec::new())),
+            Ok(bytes) => Ok(Witness::Has(bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Witness::Missing),
             Err(error) => Err(of_witness(path, &error)),
         }
     }
 
-    fn tell_witness(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn prepare_witness(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(path) = self.witness else {
             return Ok(());
         };
         let write = || {
-            let new = path.with_extension("new");
-            let mut file = private::create(&new)?;
+            let mut file = private::create(&new_beside(path))?;
             file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&new, path)?;
-            sync_folder_of(path)
+            file.sync_all()
         };
         write().map_err(|error| of_witness(path, &error))
     }
+
+    fn tell_witness(&mut self) -> io::Result<()> {
+        let Some(path) = self.witness else {
+            return Ok(());
+        };
+        let tell = || {
+            fs::rename(new_beside(path), path)?;
+            sync_folder_of(path)
+        };
+        tell().map_err(|error| of_witness(path, &error))
+    }
+}
+
+/// Where the next contents of a witness are written.
+fn new_beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
 }
 
 fn of_witness(path: &Path, error: &io::Error) -> io::Error {
@@ -162,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_folder_is_found_out_by_the_witness() {
+    fn case_39_a_restored_folder_is_found_out_by_the_witness() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let witness = other.path().join("witness");
         let open = || {
@@ -176,16 +222,26 @@ mod tests {
         fs::write(&path, old).unwrap();
         let error = open().unwrap_err().to_string();
         assert!(
-            error.contains("privacy-data.ledger: the ledger is older than what its witness knows: it has 1 releases of 2"),
+            error.contains(
+                "privacy-data.ledger: the ledger is older than its witness: it has 1 releases of 2"
+            ),
             "{error}"
         );
+        fs::remove_file(&witness).unwrap();
+        let error = open().unwrap_err().to_string();
+        assert!(
+            error.contains("its witness is missing, and the ledger has 1 releases"),
+            "{error}"
+        );
+        fs::write(&witness, b"").unwrap();
+        open().unwrap().charge(release(3), None).unwrap();
         fs::write(&witness, b"nonsense").unwrap();
         let error = open().unwrap_err().to_string();
         assert!(error.contains("its witness is damaged"), "{error}");
     }
 
     #[test]
-    fn a_witness_that_cannot_be_written_lets_nothing_out() {
+    fn case_39_a_witness_that_cannot_be_written_lets_nothing_out() {
         let folder = tempfile::tempdir().unwrap();
         let file = FileLedger::of(
             folder.path(),
@@ -193,7 +249,14 @@ mod tests {
             Some(folder.path().join("no/witness")),
         );
         let ledger = Ledger::open("data", std::sync::Arc::new(file)).unwrap();
-        let error = ledger.charge(release(1), None).unwrap_err().to_string();
-        assert!(error.contains("witness"), "{error}");
+        for error in [
+            ledger.check_writable().unwrap_err(),
+            ledger.charge(release(1), None).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains("witness"), "{error}");
+            assert_eq!(error.for_others(), "its state folder cannot be used");
+        }
+        // Nothing was charged either.
+        assert_eq!(ledger.balance().unwrap().releases, 0);
     }
 }

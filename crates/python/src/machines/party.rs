@@ -76,6 +76,7 @@ impl PartyMachine {
         mark: Option<u64>,
         mask_memory: usize,
         ledger: Option<PathBuf>,
+        ledger_witness: Option<PathBuf>,
         initial: Option<&Bound<'_, PyAny>>,
         now: f64,
         wall: f64,
@@ -90,7 +91,7 @@ impl PartyMachine {
         let (records, now, entropy) = (Arc::new(records), clocks(py, now, wall)?, entropy()?);
         let policy = read_policy(policy)?;
         let ledger = ledger.map(|folder| {
-            let file = FileLedger::of(&folder, &policy.privacy.privacy_unit, None);
+            let file = FileLedger::of(&folder, &policy.privacy.privacy_unit, ledger_witness);
             Arc::new(file) as Arc<dyn LedgerFile>
         });
         let settings = Settings {

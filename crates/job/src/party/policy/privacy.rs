@@ -1,6 +1,6 @@
 //! The rules of a policy on noise: what a round may cost, and what all rounds together may.
 
-use blindsum_protocol::{Job, PrivacyError, Spent};
+use blindsum_protocol::{Job, PrivacyError, Spent, SquaredMu};
 use serde::Deserialize;
 
 use super::Policy;
@@ -81,6 +81,17 @@ pub struct RoundCost {
     pub honest: usize,
 }
 
+impl RoundCost {
+    /// More than any budget.
+    pub fn unbounded() -> Self {
+        let squared = SquaredMu::of_units(u128::MAX);
+        Self {
+            cost: Spent::of_parts(squared, &[]).unwrap_or_default(),
+            honest: 0,
+        }
+    }
+}
+
 impl Policy {
     /// Checks the numbers of the policy.
     ///
@@ -107,6 +118,12 @@ impl Policy {
         // guard: noise-of-those-whom-the-party-takes-for-honest
         let left = job.min_parties().saturating_sub(corrupt);
         let honest = privacy.honest().map_or(0, |of_job| of_job.min(left));
+        // Where the coordinator and one party see the vector of another one, its own noise alone is sure.
+        // guard: whom-one-party-can-betray-has-its-own-noise
+        let honest = match job.spec().protocol.name().tolerates_corrupt() {
+            true => honest,
+            false => honest.min(1),
+        };
         let cost = privacy.release(honest);
         let cost = cost.map_err(|_| PolicyError::NoiseHidesNobody { corrupt })?;
         Ok(Some(RoundCost { cost, honest }))

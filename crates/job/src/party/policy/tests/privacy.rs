@@ -149,6 +149,9 @@ fn case_39_noise_that_hides_nobody_is_refused() {
         ..with_budget(20.0)
     };
     check(&policy(1), spec.clone()).unwrap();
+    // The coordinator and one party see the vector of another one.
+    let of_round = policy(1).round_cost(&spec.clone().validate().unwrap());
+    assert_eq!(of_round.unwrap().unwrap().honest, 1);
     let error = check(&policy(5), spec.clone()).unwrap_err();
     assert_eq!(error, PolicyError::NoiseHidesNobody { corrupt: 5 });
     let asks_nothing = Policy {
@@ -156,6 +159,8 @@ fn case_39_noise_that_hides_nobody_is_refused() {
         ..policy(5)
     };
     check(&asks_nothing, spec).unwrap();
+    let epsilon = RoundCost::unbounded().cost.epsilon(1e-5).unwrap();
+    assert!(epsilon > 1e18, "{epsilon}");
 }
 
 #[test]
