@@ -124,7 +124,7 @@ fn case_39_servers_size_noise_for_what_a_vector_moves() {
     };
     let top = (1_u64 << 32) - 2;
     let root = 2.0 * f64::powi(2.0, 31).sqrt();
-    let off = (u128::from(top) * ((1 << 31) + (1 << 17)) >> 56) as u64;
+    let off = ((u128::from(top) * ((1 << 31) + (1 << 17))) >> 56) as u64;
     assert_eq!(off, 128);
     assert_eq!(norm(&checked(wide)), top + root.ceil() as u64 + 1 + off,);
     let replaced = JobSpec {

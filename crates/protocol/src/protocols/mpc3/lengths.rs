@@ -106,7 +106,7 @@ impl Lengths {
     /// The norm that no vector of a party exceeds that rounds doubles: up to 2^-56 of the bound for each coordinate in the
     /// sum of squares, and far less than a unit beside.
     pub fn longest_of_party(&self) -> u64 {
-        let off = u128::from(self.top()) * (self.dim as u128 + (1 << 17)) >> 56;
+        let off = (u128::from(self.top()) * (self.dim as u128 + (1 << 17))) >> 56;
         self.longest() + 1 + off as u64
     }
 
