@@ -84,8 +84,8 @@ impl Context {
         if self.job()?.commits_nonces() {
             allowed = self.memory.draws.check().map_err(JobError::from);
         }
-        if allowed.is_ok() {
-            allowed = self.store.afford_round().await;
+        if let (Ok(()), Some(spending)) = (&allowed, self.store.spending.clone()) {
+            allowed = spending.afford(&self.hand).await;
         }
         if let Err(error) = &allowed {
             let code = match error {

@@ -9,6 +9,7 @@ use super::first::{check_initial, kept_given};
 use super::left::Ended;
 use super::measuring::kept_measured;
 use super::sparse::Sparse;
+use super::spending::Spending;
 use super::vault::SealedVault;
 use crate::connection::hello;
 use crate::pb::{self, RefusalCode};
@@ -103,7 +104,7 @@ impl Context {
             (self.memory, self.store.snapshot) = (opened.memory, opened.snapshot);
         }
         self.job = Some(job.clone());
-        self.store.open_ledger(&self.settings, &job).await?;
+        self.store.spending = Spending::open(&self.settings, &job, &self.hand).await?;
         self.model = self.kept_model().await?;
         self.given.sparse = Sparse::recall(&mut self.store, &job).await?;
         Ok(job)

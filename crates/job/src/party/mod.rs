@@ -62,9 +62,8 @@ pub use event_loop::RENEWED;
 pub use exchange::{Absence, Begun, Departure, Effect, Identity, Input, Over, Settings, Told};
 pub use metrics::Metrics;
 pub use policy::{Cohort, Groups, Policy, PrivacyPolicy, RoundCost};
-pub use result::{Clipped, RoundResult, Timings};
+pub use result::{Clipped, PrivacySpent, RoundResult, Timings};
 pub use sparse::kept_leftover;
-pub use spending::PrivacySpent;
 pub use steps::check_update;
 
 #[cfg(doc)]

@@ -1,10 +1,10 @@
 //! What a caller gives to a round, and gets from it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use blindsum_encode::{EncodeReport, LeftoverSize, Reals};
 
-use super::spending::PrivacySpent;
 use crate::Model;
 use crate::report::MetricReport;
 
@@ -82,5 +82,46 @@ impl Clipped {
     /// Whether clipping left the update as it was.
     pub fn is_nothing(&self) -> bool {
         self.coordinates == 0 && self.scaled_by.is_none()
+    }
+}
+
+/// What a party's data has cost in all jobs of its ledger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrivacySpent {
+    /// The name of the data: the policy's `privacy_unit`.
+    pub unit: String,
+    /// Releases: rounds for which an update was about to leave.
+    pub releases: u64,
+    /// ε of all of them together, not below.
+    pub epsilon: f64,
+    /// The δ that it is for: the policy's `max_delta`, or that of the job.
+    pub delta: f64,
+    /// The most that ε may be, by the policy.
+    pub max_epsilon: Option<f64>,
+    /// How many parties' noise a round of this job counts on; 0 where the servers add the noise.
+    pub honest: usize,
+}
+
+impl fmt::Display for PrivacySpent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "epsilon {:.4}", self.epsilon)?;
+        if let Some(allowed) = self.max_epsilon {
+            write!(f, " of {allowed}")?;
+        }
+        let Self {
+            unit,
+            releases,
+            delta,
+            honest,
+            ..
+        } = self;
+        let whose = match honest {
+            0 => "noise of the servers".into(),
+            honest => format!("honest {honest}"),
+        };
+        write!(
+            f,
+            " at delta {delta:e} after {releases} releases of {unit} ({whose})"
+        )
     }
 }

@@ -145,15 +145,16 @@ impl Participation {
             }
             _ => return Ok(()),
         };
-        let charged = ctx.store.charge(&self.round, sent).await;
+        let Some(spending) = ctx.store.spending.clone() else {
+            return Ok(());
+        };
+        let charged = spending.charge(&ctx.hand, &self.round, sent).await;
         let charged = charged.map_err(|error| match error {
             JobError::Policy(_) => Left::refused(error),
             // Another round would be charged and not sent, too.
             error => Left::Job(error),
         });
-        if let Some(spent) = charged? {
-            info!(party = %ctx.identity.name, round = self.number(), "{spent}");
-        }
+        info!(party = %ctx.identity.name, round = self.number(), "{}", charged?);
         Ok(())
     }
 
@@ -205,7 +206,7 @@ impl Participation {
             timings: self.timings,
             clipped: self.clipped,
             leftover,
-            privacy: ctx.store.privacy_spent(),
+            privacy: (ctx.store.spending.as_ref()).map(|spending| spending.spent()),
             warnings: [self.warnings.clone(), told].concat(),
             ..computed
         })))
