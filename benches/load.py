@@ -14,7 +14,7 @@ import numpy as np
 
 from blindsum import _native
 from blindsum.errors import ConfigError
-from blindsum.policy import Policy
+from blindsum.policy import Policy, rules_of
 from blindsum.spec import JobSpec
 from blindsum.testing import Cluster
 
@@ -121,7 +121,7 @@ def crowd(spec: JobSpec, url: str, certificates: Path) -> Iterator[_native.Crowd
         _native.pki_issue(authority, f"party-{rank:05}", "party", [], "ed25519", 1)
         for rank in range(spec.parties)
     ]
-    parties = _native.Crowd(url, spec.job, pems, ca, _policy(spec).to_dict())
+    parties = _native.Crowd(url, spec.job, pems, ca, rules_of(_policy(spec)))
     try:
         yield parties
     finally:

@@ -34,7 +34,14 @@ VALUES = {
     "min_cohort_change": 2,
     "max_rounds": 3,
     "job_hash": "0" * 64,
+    "require_privacy": True,
+    "max_epsilon": 8.0,
+    "max_delta": 1e-5,
+    "privacy_unit": "ward-3",
 }
+
+BUDGET = ("max_epsilon", "max_delta")
+"""Rules that go together, and need a folder."""
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(bs.Policy)])
@@ -42,6 +49,9 @@ def test_every_rule_of_a_policy_is_kept_or_refused_by_name(field):
     """A new rule fails here: decide whether a job of one round can keep it."""
     key = settings.POLICY + field.replace("_", "-")
     config = {key: VALUES[field]}
+    if field in BUDGET:
+        config |= {settings.POLICY + name.replace("_", "-"): VALUES[name] for name in BUDGET}
+        config |= {"blindsum-state": "folder"}
     if field in settings.KEPT:
         found = getattr(NodeSettings.read(config).policy, field)
         assert found == ([VALUES[field]] if field.startswith("allowed") else VALUES[field])
@@ -49,6 +59,24 @@ def test_every_rule_of_a_policy_is_kept_or_refused_by_name(field):
         with pytest.raises(bs.ConfigError, match="job of its own") as caught:
             NodeSettings.read(config)
         assert caught.value.field == key
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "said"),
+    [
+        ({}, "blindsum-state", "policy-max-epsilon needs it"),
+        (
+            {"blindsum-state": "folder", "blindsum-policy-plain": True},
+            "blindsum-policy-plain",
+            "has no epsilon",
+        ),
+    ],
+)
+def test_a_budget_needs_a_folder_and_lets_nothing_out_as_it_is(more, field, said):
+    config = {"blindsum-policy-max-epsilon": 8.0, "blindsum-policy-max-delta": 1e-5}
+    with pytest.raises(bs.ConfigError, match=said) as caught:
+        NodeSettings.read(config | more)
+    assert caught.value.field == field
 
 
 @pytest.mark.parametrize("adversary", [None, "active", "none"])
