@@ -93,6 +93,8 @@ pub struct Ensemble {
     pub opened: BTreeMap<(usize, Vec<u8>), Vec<pb::RosterFixed>>,
     /// The hosts that sent their vectors, and in which rounds.
     pub vectors: BTreeSet<(usize, u64)>,
+    /// Why hosts refuse rounds or leave, as they say.
+    pub reasons: Vec<(usize, String)>,
     /// Whether the coordinator says another version of the model to the other servers in each round.
     pub lies_of_version: bool,
     /// Whether the coordinator says nothing of what operators have changed of the job.
@@ -187,6 +189,7 @@ impl Ensemble {
             fixed: BTreeMap::new(),
             opened: BTreeMap::new(),
             vectors: BTreeSet::new(),
+            reasons: Vec::new(),
             lies_of_version: false,
             hides_terms: false,
             full: Arc::default(),

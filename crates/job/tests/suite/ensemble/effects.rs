@@ -154,6 +154,15 @@ impl Ensemble {
                         );
                     }
                 }
+                if let Say::Frame(PartyFrame { frame: Some(said) }) = &say {
+                    let reason = match said {
+                        UpFrame::RoundRefused(refused) => Some(&refused.reason),
+                        UpFrame::Leaving(leaving) => Some(&leaving.reason),
+                        _ => None,
+                    };
+                    let reason = reason.map(|reason| (number, reason.clone()));
+                    self.reasons.extend(reason);
+                }
                 if let Say::Frame(PartyFrame {
                     frame: Some(UpFrame::NonceOpening(opening)),
                 }) = &say
