@@ -162,7 +162,13 @@ def test_metrics_and_their_documentation_agree(place, partner, revoked):
     with place.coordinator(spec, **options) as coordinator:
         partner(place, coordinator, "a", np.zeros(4), metrics={"loss": 0.5}).wait()
         page = Scrape(coordinator.metrics)
-    assert documented() == page.metrics()
+    # Those of noise are there from the beginning.
+    noise = {"privacy": "discrete-gaussian", "epsilon": 20.0, "delta": 1e-5, "clipping": "l2"}
+    spec = place.spec(protocol="secagg", parties=3, min_parties=3, adversary="semi-honest", **noise)
+    with place.coordinator(spec, metrics=ANYWHERE) as coordinator:
+        noisy = Scrape(coordinator.metrics)
+    assert noisy.value("blindsum_privacy_target", job="job", delta="1e-5") == 20
+    assert documented() == page.metrics() | noisy.metrics()
     own = {"job", "stage", "le", "metric"}
     words = {value for _, labels in page.rows for label, value in labels if label not in own}
     words -= {bs.__version__, "plain"}
