@@ -364,6 +364,10 @@ fn case_39_sums_that_must_not_wrap_have_room() {
     let middle = 1 << (wrapping.width().bits() - 1);
     let numbers = (0..10).map(|byte| {
         let words = words(&wrapping, &values, seeds(byte));
+        // Without their noise they are the rounded vector: no word was reduced.
+        let largest = wrapping.noise().unwrap().largest().cast_signed();
+        let rounded = whole_numbers(&wrapping, &words, byte);
+        assert!(rounded.iter().all(|number| number.abs() <= largest));
         let lifted = words.iter().map(|word| lifted(&wrapping, word));
         lifted.collect::<Vec<i64>>()
     });
